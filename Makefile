@@ -1,0 +1,48 @@
+# Everything works on a fresh machine with git, Python 3.10 or newer and Java 17 or 21.
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-full demo lint format lock wheel clean
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+export MZSHARE_JARS ?= $(CURDIR)/.cache/jars
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv from the lock file and fetch the jars
+	@$(PYTHON) tools/setup.py $(SETUP_FLAGS)
+
+test test-full: SETUP_FLAGS := --postgres required
+
+test: lint ## Check the code and every behaviour on small data
+	@$(PYTEST) -m "not full"
+
+test-full: lint ## The same and large sizes, every kill point, repeats
+	@$(PYTEST)
+
+demo: setup ## Show the main job on embedded parts, nothing else needed
+	@$(BIN)/python -m airflow_provider_mzshare.demo
+
+lint: setup ## Check style, types, layers and spelling
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache --no-logo
+	@$(BIN)/codespell
+
+format: setup ## Format the code and fix what can be fixed
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+lock: setup ## Pin all dependencies anew in requirements.lock
+	@$(BIN)/uv pip compile -q --generate-hashes --universal --python-version 3.10 --extra dev \
+	  --custom-compile-command 'make lock' pyproject.toml -o requirements.lock
+
+wheel: setup ## Build the wheel into dist/
+	@$(BIN)/python -m hatchling build -t wheel
+
+clean: ## Remove what was built; .venv and the jars stay
+	@rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
