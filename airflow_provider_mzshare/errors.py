@@ -1,0 +1,255 @@
+"""Every error of ours: facts in, one clear sentence and the next step out. Retrying is decided by type."""
+
+from __future__ import annotations
+
+
+class MzShareError(Exception):
+    """Base of all. ``hint`` is what the user can do next, usually a command."""
+
+    hint: str = ""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        self.message = message
+        self.hint = hint or type(self).hint
+        super().__init__(message)
+
+    @property
+    def line(self) -> str:
+        """One line, for a terminal or a status column."""
+        text = " ".join(self.message.split()).rstrip(".")
+        return f"{text}. Try: {self.hint}" if self.hint else f"{text}."
+
+
+class TransientError(MzShareError):
+    """May go away by itself: worth a retry."""
+
+
+class TerminalError(MzShareError):
+    """Will not go away by itself: a retry is a waste."""
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class BadSetting(TerminalError):
+    """A variable of the environment with a value we cannot use."""
+
+    def __init__(self, name: str, value: str, wanted: str) -> None:
+        self.name, self.value, self.wanted = name, value, wanted
+        super().__init__(f"{name} cannot be {value!r}: it takes {wanted}", hint=f"unset {name}, or set it right")
+
+
+# ── statements and the catalog ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class StatementError(TerminalError):
+    """A statement that cannot be read or is not supported, with its place."""
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, hint: str = "") -> None:
+        self.line_number, self.column = line, column
+        where = f"line {line}, column {column}: " if line is not None and column is not None else ""
+        super().__init__(f"{where}{message}", hint=hint)
+
+
+class UnknownItem(TerminalError):
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+        super().__init__(f"{kind} {name!r} does not exist", hint=f"mzshare sql 'SHOW {kind.upper()}S'")
+
+
+class NameTaken(TerminalError):
+    def __init__(self, name: str, by: str) -> None:
+        self.name, self.by = name, by
+        super().__init__(f"{name!r} already exists: it is a {by}", hint="another name, or CREATE … IF NOT EXISTS")
+
+
+class SpecConflict(TerminalError):
+    """IF NOT EXISTS met an item of the same name and another definition."""
+
+    def __init__(self, name: str, difference: str) -> None:
+        self.name, self.difference = name, difference
+        super().__init__(
+            f"{name!r} exists with another definition: {difference}", hint=f"mzshare sql 'SHOW CREATE {name}'"
+        )
+
+
+class HasDependents(TerminalError):
+    def __init__(self, name: str, dependents: list[str]) -> None:
+        self.name, self.dependents = name, dependents
+        super().__init__(
+            f"source {name!r} still feeds {', '.join(dependents)}", hint=f"mzshare sql 'DROP SOURCE {name} CASCADE'"
+        )
+
+
+class NeedsBackfill(TerminalError):
+    def __init__(self, table: str, source: str) -> None:
+        self.table, self.source = table, source
+        super().__init__(
+            f"table {table!r} needs a backfill: source {source!r} has already moved past the table's start",
+            hint=f"create it on a new source of the same topic, or together with the first tables of {source}",
+        )
+
+
+class CatalogMissing(TerminalError):
+    def __init__(self, url: str) -> None:
+        super().__init__(f"there is no mzshare catalog at {url}", hint="mzshare catalog upgrade")
+
+
+class CatalogOutdated(TerminalError):
+    def __init__(self, found: str, wanted: str) -> None:
+        self.found, self.wanted = found, wanted
+        super().__init__(
+            f"the catalog's schema is {found}, this version needs {wanted}", hint="mzshare catalog upgrade"
+        )
+
+
+class CatalogTooNew(TerminalError):
+    def __init__(self, found: str, wanted: str) -> None:
+        self.found, self.wanted = found, wanted
+        super().__init__(
+            f"the catalog's schema {found} is newer than this version knows ({wanted})",
+            hint="pip install --upgrade airflow-provider-mzshare",
+        )
+
+
+class CatalogUnusable(TerminalError):
+    """A URL that is none of ours, or a file that is no catalog. The message never shows a password."""
+
+
+class CatalogUnreachable(TransientError):
+    """The catalog's database does not answer, or stayed locked."""
+
+
+# ── connections and upstreams ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class UnknownConnection(TerminalError):
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(
+            f"connection {name!r} is not defined",
+            hint=f"airflow connections add {name} … or export AIRFLOW_CONN_{name.upper()}='{{\"conn_type\": …}}'",
+        )
+
+
+class BadConnection(TerminalError):
+    """A connection whose content we do not accept; the message names the key."""
+
+
+class UpstreamUnreachable(TransientError):
+    pass
+
+
+class NotAuthorized(TerminalError):
+    """Credentials refused, or the right to read is missing."""
+
+
+class ReferenceMissing(TerminalError):
+    """The topic or table is not there upstream."""
+
+
+class BadStart(TerminalError):
+    """A START that the upstream cannot give."""
+
+
+class UpstreamChanged(TerminalError):
+    """The upstream is no longer what the log was read from; the source stalls, nothing is skipped.
+
+    ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing`` or ``history_gone``.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.reason = reason
+        super().__init__(message, hint="DROP SOURCE … CASCADE and create it anew, once the loss is understood")
+
+
+# ── the tick protocol ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Fenced(TerminalError):
+    """Somebody else holds the source now: stop, write nothing more."""
+
+
+class LeaseTaken(TerminalError):
+    """Another job holds the source's lease and is alive."""
+
+
+class LogConflict(TransientError):
+    """What was to be minted or committed does not fit the log as it is: re-read it."""
+
+
+class CatalogBehind(TerminalError):
+    """A collection holds a tick that the catalog does not know: the catalog has lost its tail."""
+
+    def __init__(self, source: str, collection: str, stored: int) -> None:
+        self.source, self.collection, self.stored = source, collection, stored
+        super().__init__(
+            f"source {source}: collection {collection} holds tick time {stored}, which the catalog does not know",
+            hint="mzshare catalog repair",
+        )
+
+
+class CommitUnclear(TransientError):
+    """A Delta commit kept failing without a sign of who won."""
+
+
+class NotReadable(TerminalError):
+    """An as-of outside ``[since, upper)``, or a table without any committed tick."""
+
+
+# ── collections ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class BadCollection(TerminalError):
+    """The folder of a collection is missing, damaged, or holds another collection."""
+
+    def __init__(self, collection: str, problem: str) -> None:
+        self.collection, self.problem = collection, problem
+        super().__init__(f"collection {collection}: {problem}", hint="mzshare doctor")
+
+
+class WarehouseUnreachable(TransientError):
+    """The storage under a collection does not answer, or answers with an error."""
+
+    def __init__(self, collection: str, problem: str) -> None:
+        self.collection, self.problem = collection, problem
+        super().__init__(f"collection {collection} cannot be read: {problem}", hint="mzshare doctor")
+
+
+class FilesTooOld(TransientError):
+    """Files that waited so long for their commit that maintenance may already have removed them."""
+
+    def __init__(self, collection: str, hours: float) -> None:
+        self.collection, self.hours = collection, hours
+        super().__init__(f"collection {collection}: files written {hours:.1f} hours ago are no longer committed")
+
+
+# ── compute ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class MissingProgram(TerminalError):
+    """Something the machine lacks, with how to get it."""
+
+
+class JarProblem(TerminalError):
+    """A jar is missing or is not the one pinned."""
+
+
+class BadJobFile(TerminalError):
+    """The file an app was to read its job from is missing, not private, or of another version."""
+
+
+class LaunchFailed(TransientError):
+    """An app could not be started at all."""
+
+
+class ServerFailed(TerminalError):
+    """A server of ours (an embedded Kafka) did not come up; the message carries its own last words."""
+
+
+class JobFailed(TerminalError):
+    """An app ended badly; the message carries its own last error."""
+
+
+class WaitTimeout(TransientError):
+    """What was waited for did not happen in time."""

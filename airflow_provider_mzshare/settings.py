@@ -1,0 +1,153 @@
+"""Where things are and how apps run, read from ``MZSHARE_*`` variables when asked for; never imports airflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from airflow_provider_mzshare.errors import BadSetting
+
+OBJECT_STORES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+CATALOG_KINDS = ("sqlite", "postgresql+psycopg")
+
+_MASTER = re.compile(r"local(\[(\*|[1-9][0-9]*)(,[1-9][0-9]*)?\])?|spark://[^\s/,@]+:[0-9]+(,[^\s/,@]+:[0-9]+)*")
+_SPARK_KEYS = re.compile(
+    r"spark\.(driver|executor)\.(memory|memoryOverhead|cores|maxResultSize)"
+    r"|spark\.driver\.(host|port|bindAddress)|spark\.blockManager\.port"
+    r"|spark\.cores\.max|spark\.default\.parallelism|spark\.local\.dir|spark\.python\.worker\.memory"
+    r"|spark\.sql\.(shuffle\.partitions|session\.timeZone|execution\.arrow\.maxRecordsPerBatch)"
+    r"|spark\.ui\.(enabled|port)|spark\.eventLog\.(enabled|dir|compress)|spark\.(task\.maxFailures|network\.timeout)"
+)
+"""What a user may tell Spark. Nothing here loads code, opens files of the driver or redirects a connection."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One reading of the environment. ``catalog_url`` may hold a password, so it is never shown."""
+
+    home: Path
+    catalog_url: str = field(repr=False)
+    warehouse: str
+    master: str = "local[*]"
+    jars: Path | None = None
+    """None: the default cache of ``compute.jars``."""
+    lease_seconds: float = 15.0
+    heartbeat_seconds: float = 3.0
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        env = {k: v for k, v in (os.environ if environ is None else environ).items() if v}
+        home = _path(env, "MZSHARE_HOME", "~/.mzshare")
+        lease = _seconds(env, "MZSHARE_LEASE_SECONDS", 15.0)
+        heartbeat = _seconds(env, "MZSHARE_HEARTBEAT_SECONDS", 3.0)
+        if heartbeat * 2 > lease:
+            raise BadSetting("MZSHARE_HEARTBEAT_SECONDS", f"{heartbeat:g}", f"at most half the lease of {lease:g} s")
+        return cls(
+            home=home,
+            catalog_url=_catalog(env, home),
+            warehouse=_warehouse(env, home),
+            master=_master(env),
+            jars=_path(env, "MZSHARE_JARS", "") if "MZSHARE_JARS" in env else None,
+            lease_seconds=lease,
+            heartbeat_seconds=heartbeat,
+            spark_conf=check_spark_conf(_spark_conf(env)),
+        )
+
+    @property
+    def jobs(self) -> Path:
+        return self.home / "jobs"
+
+    @property
+    def logs(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def catalog_is_embedded(self) -> bool:
+        """A file of this machine: made on first use. A server's catalog is only made when asked for."""
+        return self.catalog_url.startswith("sqlite")
+
+
+def check_spark_conf(conf: Mapping[str, str]) -> dict[str, str]:
+    """Refuse every key that is not on the allow-list, by name."""
+    for key in conf:
+        if not _SPARK_KEYS.fullmatch(key):
+            raise BadSetting("MZSHARE_SPARK_CONF", key, "memory, cores, parallelism, ports and event log keys of Spark")
+    return dict(conf)
+
+
+def is_local(warehouse: str) -> bool:
+    return "://" not in warehouse
+
+
+def _path(env: Mapping[str, str], name: str, default: str) -> Path:
+    text = env.get(name, default)
+    if "://" in text or "\0" in text:
+        raise BadSetting(name, text, "a folder of this machine")
+    return Path(os.path.abspath(Path(text).expanduser()))
+
+
+def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name)
+    if text is None:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.1 <= value <= 3_600:
+        raise BadSetting(name, text, "seconds, from 0.1 to 3600")
+    return value
+
+
+def _catalog(env: Mapping[str, str], home: Path) -> str:
+    url = env.get("MZSHARE_CATALOG")
+    if url is None:
+        return f"sqlite:///{home / 'catalog.db'}"
+    scheme, separator, rest = url.partition("://")
+    if scheme in ("postgres", "postgresql"):
+        scheme = "postgresql+psycopg"
+    if not separator or scheme not in CATALOG_KINDS or not rest:
+        # Only the scheme is shown: the rest may hold a password.
+        shown = f"{scheme}://…" if separator else "a text without ://"
+        raise BadSetting("MZSHARE_CATALOG", shown, "sqlite:///FILE or postgresql+psycopg://USER@HOST/DATABASE")
+    if scheme == "sqlite":
+        file = rest.removeprefix("/")
+        if not rest.startswith("/") or not file or file == ":memory:":
+            raise BadSetting("MZSHARE_CATALOG", url, "sqlite:///FILE, for several processes use it")
+        return f"sqlite:///{Path(file).expanduser().absolute()}"
+    return f"{scheme}://{rest}"
+
+
+def _warehouse(env: Mapping[str, str], home: Path) -> str:
+    text = env.get("MZSHARE_WAREHOUSE", str(home / "warehouse"))
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        return str(_path(env, "MZSHARE_WAREHOUSE", text))
+    if scheme == "file" and rest.startswith("/"):
+        return str(Path(rest))
+    if scheme not in OBJECT_STORES or not rest:
+        raise BadSetting("MZSHARE_WAREHOUSE", f"{scheme}://…", f"a folder, or a URI of {', '.join(OBJECT_STORES)}")
+    return text.rstrip("/")
+
+
+def _master(env: Mapping[str, str]) -> str:
+    text = env.get("MZSHARE_MASTER", "local[*]")
+    if not _MASTER.fullmatch(text):
+        raise BadSetting("MZSHARE_MASTER", text, "local[*], local[N] or spark://HOST:PORT")
+    return text
+
+
+def _spark_conf(env: Mapping[str, str]) -> dict[str, str]:
+    text = env.get("MZSHARE_SPARK_CONF", "{}")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict) or not all(isinstance(v, (str, int, float)) for v in value.values()):
+        raise BadSetting("MZSHARE_SPARK_CONF", text, 'a JSON object, as {"spark.driver.memory": "2g"}')
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}

@@ -1,0 +1,1 @@
+"""The tick log: its state, its rules as pure functions, and the store it needs."""

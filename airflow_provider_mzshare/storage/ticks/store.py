@@ -1,0 +1,70 @@
+"""The store that the tick log needs; the catalog implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from airflow_provider_mzshare.storage.ticks.state import Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import SourceSettings, TableSpec
+
+
+class Member(Protocol):
+    """A table as a writer needs it, pinned by generation and spec version."""
+
+    @property
+    def table_id(self) -> ItemId: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> TableSpec: ...
+    @property
+    def data(self) -> CollectionId: ...
+    @property
+    def errors(self) -> CollectionId: ...
+
+
+class TickStore(Protocol):
+    """One source's log. Each call is one transaction behind the source's lock; none is repeated blindly."""
+
+    def load(self) -> SourceState: ...
+
+    def settings(self) -> SourceSettings: ...
+
+    def members(self) -> Sequence[Member]:
+        """The members of the pending tick (or of the next, once it is minted), with all a writer needs."""
+        ...
+
+    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder: ...
+
+    def beat(self, holder: Holder) -> None: ...
+
+    def release(self, holder: Holder) -> None: ...
+
+    def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick: ...
+
+    def mint_empty(self, holder: Holder, *, at: Position, incarnation: str) -> Tick:
+        """Mint and commit ``[at, at)`` in one transaction."""
+        ...
+
+    def begin_attempt(self, holder: Holder, number: int) -> Tick: ...
+
+    def suspect(self, holder: Holder, number: int, table_id: ItemId | None) -> None: ...
+
+    def commit(
+        self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome], stats: Mapping[str, float]
+    ) -> None: ...
+
+    def stall(self, holder: Holder, reason: str, message: str) -> None:
+        """The source itself stops: its upstream or its catalog is not what the log says."""
+        ...
+
+    def knows(self, mz_timestamp: int) -> bool:
+        """Is there a tick of this time in the log?"""
+        ...
+
+    def last_written(self) -> Mapping[CollectionId, int]:
+        """Per collection, the ``mz_timestamp`` of its last commit that the log knows."""
+        ...

@@ -1,0 +1,1 @@
+"""Pure values: ids, positions, schemas, specs. No input or output, no clock."""

@@ -1,0 +1,35 @@
+"""Ids of catalog items (``u1``, ``u2``, …) and of what hangs on them. Never reused; names may change, ids do not."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import NewType
+
+ItemId = NewType("ItemId", str)
+"""A source, table or view."""
+
+CollectionId = NewType("CollectionId", str)
+"""One Delta table of ours; also the application id of every commit to it."""
+
+JobId = NewType("JobId", str)
+"""One run of an app, chosen by us before it is launched."""
+
+_ITEM = re.compile(r"u[1-9][0-9]*")
+
+
+def format_item_id(number: int) -> ItemId:
+    return ItemId(f"u{number}")
+
+
+def is_item_id(text: str) -> bool:
+    return _ITEM.fullmatch(text) is not None
+
+
+def new_collection_id(table: ItemId, generation: int, role: str) -> CollectionId:
+    """The random part keeps a folder of an older catalog from being taken for ours after a restore."""
+    return CollectionId(f"{table}-g{generation}-{role}-{secrets.token_hex(4)}")
+
+
+def new_job_id(kind: str) -> JobId:
+    return JobId(f"{kind}-{secrets.token_hex(6)}")
