@@ -1,0 +1,126 @@
+"""How SQLite and Postgres are opened and how their errors are told. Knows nothing of what is stored."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+
+from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable
+
+SCHEMA = "mzshare"
+"""In Postgres everything of ours is here, so that the database may be shared."""
+
+PATIENCE_SECONDS = 30
+"""How long a transaction waits for another one."""
+
+BEGIN = "mzshare_begin"
+"""Execution option: the statement that begins a transaction in SQLite."""
+
+_URL_HINT = "sqlite:////absolute/path/catalog.db or postgresql+psycopg://user:password@host/database"
+
+_POSTGRES_DEFAULTS = {
+    "connect_timeout": 10,
+    "application_name": "mzshare",
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+
+
+def parse_url(text: str) -> URL:
+    """A URL we can work with; a relative file is made absolute, for apps run in other folders."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise CatalogUnusable("the catalog's URL cannot be read", hint=_URL_HINT) from None
+    backend = url.drivername.partition("+")[0]
+    if url.drivername in ("sqlite", "sqlite+pysqlite"):
+        if not url.database or url.database == ":memory:":
+            raise CatalogUnusable("an SQLite catalog needs a file", hint=_URL_HINT)
+        return url.set(drivername="sqlite", database=os.path.abspath(url.database))
+    if url.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    raise CatalogUnusable(f"a catalog cannot be kept in {backend!r}", hint=_URL_HINT)
+
+
+def display_url(url: URL) -> str:
+    """The URL as it may be shown: a password can also hide in the query."""
+    return url.set(query={}).render_as_string()
+
+
+def open_engine(url: URL) -> Engine:
+    """An engine; no connection is made yet."""
+    if url.get_backend_name() == "sqlite":
+        engine = create_engine(url, connect_args={"timeout": PATIENCE_SECONDS})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    defaults = {name: value for name, value in _POSTGRES_DEFAULTS.items() if name not in url.query}
+    engine = create_engine(url, connect_args=defaults, pool_pre_ping=True)
+    event.listen(engine, "connect", _prepare_postgres)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    # The driver would begin transactions late, with the first write, and run the reads before it outside of them.
+    connection.isolation_level = None
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get(BEGIN, "BEGIN"))
+
+
+def _prepare_postgres(connection: Any, _record: Any) -> None:
+    # A process that was stopped inside a transaction must not keep its locks for ever.
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET search_path TO {SCHEMA}")
+        cursor.execute(f"SET lock_timeout = '{PATIENCE_SECONDS}s'")
+        cursor.execute(f"SET idle_in_transaction_session_timeout = '{PATIENCE_SECONDS}s'")
+    connection.commit()
+
+
+def enable_wal(engine: Engine) -> None:
+    """Kept in the file, so once is enough. SQLite's busy timeout does not cover this switch."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        connection = engine.raw_connection()
+        try:
+            connection.cursor().execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise OperationalError("PRAGMA journal_mode=WAL", None, error) from error
+            time.sleep(0.02)
+        finally:
+            connection.close()
+
+
+def told(error: DBAPIError, url: URL) -> Exception:
+    """The error as ours where it is about reaching the database, else as it is."""
+    where, cause = display_url(url), error.orig
+    text = (str(cause).strip().splitlines() or ["connection lost"])[0]
+    if isinstance(cause, sqlite3.Error):
+        return _told_sqlite(error, where, text)
+    lost = isinstance(error, (OperationalError, InterfaceError)) or error.connection_invalidated
+    # Class 25P03: the server ended a transaction that stood idle for too long.
+    if lost or getattr(cause, "sqlstate", None) == "25P03":
+        return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint="mzshare doctor")
+    return error
+
+
+def _told_sqlite(error: DBAPIError, where: str, text: str) -> Exception:
+    if "not a database" in text or "malformed" in text:
+        return CatalogUnusable(f"the catalog at {where} cannot be read: {text}")
+    if not isinstance(error, OperationalError) or text.startswith("no such"):
+        return error
+    if "locked" in text:
+        return CatalogUnreachable(f"the catalog at {where} stayed locked for {PATIENCE_SECONDS} s")
+    return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint="mzshare doctor")

@@ -1,0 +1,244 @@
+"""Define, change and drop sources and tables. The caller owns the transaction; no upstream is asked here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from sqlalchemy import insert, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.lookup import (
+    SourceItem,
+    TableItem,
+    find,
+    find_source,
+    find_table,
+    get_source_item,
+    get_table_item,
+    list_sources,
+    list_tables,
+)
+from airflow_provider_mzshare.control.catalog.models import CollectionRow, MembershipRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.naming import (
+    Name,
+    add_item,
+    display_name,
+    lock_namespace,
+    next_item_id,
+    retire_item,
+)
+from airflow_provider_mzshare.control.catalog.states import get_source, load_state, lock_source
+from airflow_provider_mzshare.errors import HasDependents, NameTaken, NeedsBackfill, SpecConflict, UnknownItem
+from airflow_provider_mzshare.types.ids import ItemId, new_collection_id
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings, Spec, TableSpec
+
+__all__ = [
+    "Name",
+    "SourceItem",
+    "TableItem",
+    "clear_stall",
+    "create_source",
+    "create_table",
+    "drop_source",
+    "drop_table",
+    "find",
+    "find_source",
+    "find_table",
+    "get_source_item",
+    "get_table_item",
+    "list_sources",
+    "list_tables",
+    "lock_namespace",
+    "next_item_id",
+    "set_desired",
+    "set_settings",
+]
+
+DEFAULT_SETTINGS = SourceSettings()
+ROLES = ("data", "errors")
+Desired = Literal["running", "stopped"]
+
+_NO_SYNC: dict[str, Any] = {"synchronize_session": False}
+
+
+# ── create ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create_source(
+    session: Session,
+    *,
+    name: Name,
+    spec: KafkaSourceSpec,
+    incarnation: str,
+    start: Position,
+    settings: SourceSettings = DEFAULT_SETTINGS,
+    if_not_exists: bool = False,
+) -> ItemId:
+    """A source with an empty tick log. With ``if_not_exists``, one of the same spec is simply given back."""
+    lock_namespace(session)
+    present = _present(session, name, "source", if_not_exists)
+    if isinstance(present, SourceItem):
+        _check_same(name, present.spec, spec)
+        return present.id
+    source_id = add_item(session, "source", name)
+    session.execute(
+        insert(SourceRow).values(
+            id=source_id,
+            spec=spec.model_dump_json(),
+            settings=settings.model_dump_json(),
+            incarnation=incarnation,
+            start=start,
+            status="active",
+            desired="running",
+            lease_epoch=0,
+            lease_beat=0,
+        )
+    )
+    return source_id
+
+
+def create_table(
+    session: Session, *, name: Name, source_id: ItemId, spec: TableSpec, if_not_exists: bool = False
+) -> ItemId:
+    """A table that joins at the next tick, with its two collections. Refused once the source is past its start."""
+    lock_namespace(session)
+    present = _present(session, name, "table", if_not_exists)
+    if isinstance(present, TableItem):
+        if present.source_id != source_id:
+            source = get_source_item(session, present.source_id).display
+            raise SpecConflict(display_name(name), f"it comes from source {source!r}")
+        _check_same(name, present.spec, spec)
+        return present.id
+    state = load_state(session, lock_source(session, source_id))
+    if state.status == "dropped":
+        raise UnknownItem("source", source_id)
+    if state.upper != state.start:
+        raise NeedsBackfill(display_name(name), get_source_item(session, source_id).display)
+    table_id = add_item(session, "table", name)
+    session.execute(
+        insert(TableRow).values(
+            id=table_id,
+            source_id=source_id,
+            spec=spec.model_dump_json(),
+            spec_version=1,
+            generation=1,
+            status="created",
+            start=state.start,
+            position=state.start,
+            upper=0,
+            since=0,
+            rows=0,
+            errors=0,
+        )
+    )
+    _add_collections(session, table_id, generation=1)
+    return table_id
+
+
+def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> SourceItem | TableItem | None:
+    """What already bears the name, if that may be."""
+    item = find(session, name)
+    if item is None:
+        return None
+    bearer = "source" if isinstance(item, SourceItem) else "table"
+    if bearer != kind or not if_not_exists:
+        raise NameTaken(display_name(name), bearer)
+    return item
+
+
+def _check_same(name: Name, present: Spec, wanted: Spec) -> None:
+    is_now, asked = present.model_dump(mode="json"), wanted.model_dump(mode="json")
+    differences = [
+        f"{key} is {is_now.get(key)!r}, not {asked[key]!r}" for key in asked if is_now.get(key) != asked[key]
+    ]
+    if differences:
+        raise SpecConflict(display_name(name), "; ".join(differences))
+
+
+def _add_collections(session: Session, table_id: ItemId, generation: int) -> None:
+    ids = {role: new_collection_id(table_id, generation, role) for role in ROLES}
+    session.execute(
+        insert(CollectionRow),
+        [
+            {
+                "id": collection_id,
+                "table_id": table_id,
+                "generation": generation,
+                "role": role,
+                "path": str(collection_id),
+                "created_at": wall_ms(),
+            }
+            for role, collection_id in ids.items()
+        ],
+    )
+
+
+# ── change ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def set_settings(session: Session, source_id: ItemId, settings: SourceSettings) -> None:
+    """Picked up by the running app at its next tick."""
+    _change_source(session, source_id, settings=settings.model_dump_json())
+
+
+def set_desired(session: Session, source_id: ItemId, desired: Desired) -> None:
+    """Whether the reconciler should keep an app running for the source."""
+    _change_source(session, source_id, desired=desired)
+
+
+def clear_stall(session: Session, source_id: ItemId, *, expect: str) -> bool:
+    """Make a source active again that is stalled for the reason ``expect``; False when it is not."""
+    source = lock_source(session, source_id)
+    if source.status != "stalled" or source.reason != expect:
+        return False
+    _change_source(session, source_id, status="active", reason=None, message=None)
+    return True
+
+
+def _change_source(session: Session, source_id: ItemId, **values: Any) -> None:
+    if lock_source(session, source_id).status == "dropped":
+        raise UnknownItem("source", source_id)
+    session.execute(update(SourceRow).where(SourceRow.id == source_id).values(**values), execution_options=_NO_SYNC)
+
+
+# ── drop ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def drop_table(session: Session, table_id: ItemId) -> None:
+    """The table leaves at once, a pending tick included; its name is free."""
+    lock_namespace(session)
+    source_id = get_table_item(session, table_id).source_id
+    state = load_state(session, lock_source(session, source_id))
+    if table_id not in state.tables:
+        raise UnknownItem("table", table_id)
+    first_without = state.pending[0].number if state.pending else state.last_number + 1
+    session.execute(
+        update(TableRow).where(TableRow.id == table_id).values(status="dropped"), execution_options=_NO_SYNC
+    )
+    session.execute(
+        update(MembershipRow)
+        .where(MembershipRow.table_id == table_id, MembershipRow.left_at.is_(None))
+        .values(left_at=first_without, reason="dropped"),
+        execution_options=_NO_SYNC,
+    )
+    retire_item(session, table_id)
+
+
+def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -> None:
+    """Its holder is fenced at its next step. Tables are dropped too, or are a reason to refuse."""
+    lock_namespace(session)
+    if get_source(session, source_id).status == "dropped":
+        raise UnknownItem("source", source_id)
+    lock_source(session, source_id)
+    tables = list_tables(session, source_id)
+    if tables and not cascade:
+        raise HasDependents(get_source_item(session, source_id).display, [table.display for table in tables])
+    for table in tables:
+        drop_table(session, table.id)
+    session.execute(
+        update(SourceRow).where(SourceRow.id == source_id).values(status="dropped", desired="stopped"),
+        execution_options=_NO_SYNC,
+    )
+    retire_item(session, source_id)

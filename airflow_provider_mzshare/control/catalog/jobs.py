@@ -1,0 +1,153 @@
+"""Jobs, the runs of apps: written before the launch, moved on only from a state that was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, insert, select, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.models import JobRow, JobState
+from airflow_provider_mzshare.errors import UnknownItem
+from airflow_provider_mzshare.types.ids import ItemId, JobId, new_job_id
+
+ACTIVE: frozenset[JobState] = frozenset({"launching", "starting", "running", "stopping"})
+"""A job in any other state has ended, for good."""
+
+
+@dataclass(frozen=True)
+class Job:
+    id: JobId
+    kind: str
+    source_id: ItemId
+    state: JobState
+    launcher: str
+    master: str | None
+    host: str | None
+    pid: int | None
+    pid_started: float | None
+    folder: str
+    created_at: int
+    started_at: int | None
+    ended_at: int | None
+    stop_requested: bool
+    error: str | None
+    exit_code: int | None
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in ACTIVE
+
+
+def create_job(
+    session: Session,
+    *,
+    kind: str,
+    source_id: ItemId,
+    launcher: str,
+    folder: str,
+    master: str | None = None,
+    job_id: JobId | None = None,
+) -> JobId:
+    """A job in ``launching``. To launch at most one, look at ``active_jobs`` behind the source's lock first."""
+    chosen = job_id or new_job_id(kind)
+    session.execute(
+        insert(JobRow).values(
+            id=chosen,
+            kind=kind,
+            source_id=source_id,
+            state="launching",
+            launcher=launcher,
+            master=master,
+            folder=folder,
+            created_at=wall_ms(),
+            stop_requested=False,
+        )
+    )
+    return chosen
+
+
+def note_start(session: Session, job_id: JobId, *, pid: int, pid_started: float, host: str) -> bool:
+    """``launching`` to ``starting``, told by the app itself. False: given up meanwhile, the app should end."""
+    values = {"state": "starting", "pid": pid, "pid_started": pid_started, "host": host, "started_at": wall_ms()}
+    return _change(session, job_id, {"launching"}, values)
+
+
+def set_state(
+    session: Session,
+    job_id: JobId,
+    to: JobState,
+    *,
+    expect: Collection[JobState],
+    error: str | None = None,
+    exit_code: int | None = None,
+) -> bool:
+    """Move a job on if it is in one of the expected states; False, and no change, when it is not."""
+    values: dict[str, Any] = {"state": to}
+    if error is not None:
+        values["error"] = error
+    if exit_code is not None:
+        values["exit_code"] = exit_code
+    if to not in ACTIVE:
+        values["ended_at"] = wall_ms()
+    return _change(session, job_id, expect, values)
+
+
+def request_stop(session: Session, job_id: JobId) -> bool:
+    """Ask a job to end after its current tick; False when it has ended already."""
+    return _change(session, job_id, ACTIVE, {"stop_requested": True})
+
+
+def stop_requested(session: Session, job_id: JobId) -> bool:
+    return get_job(session, job_id).stop_requested
+
+
+def get_job(session: Session, job_id: JobId) -> Job:
+    row = session.scalar(select(JobRow).where(JobRow.id == job_id).execution_options(populate_existing=True))
+    if row is None:
+        raise UnknownItem("job", job_id)
+    return _job(row)
+
+
+def active_jobs(session: Session, source_id: ItemId | None = None) -> Sequence[Job]:
+    """All that have not ended, newest first."""
+    query = select(JobRow).where(JobRow.state.in_(ACTIVE)).order_by(JobRow.number.desc())
+    if source_id is not None:
+        query = query.where(JobRow.source_id == source_id)
+    return [_job(row) for row in session.scalars(query.execution_options(populate_existing=True))]
+
+
+def last_jobs(session: Session, source_id: ItemId, limit: int = 10) -> Sequence[Job]:
+    """Newest first: what a back-off is counted from."""
+    query = select(JobRow).where(JobRow.source_id == source_id).order_by(JobRow.number.desc()).limit(limit)
+    return [_job(row) for row in session.scalars(query.execution_options(populate_existing=True))]
+
+
+def _change(session: Session, job_id: JobId, expect: Collection[str], values: dict[str, Any]) -> bool:
+    change = update(JobRow).where(JobRow.id == job_id, JobRow.state.in_(expect)).values(**values)
+    result = session.execute(change, execution_options={"synchronize_session": False})
+    return cast("CursorResult[Any]", result).rowcount == 1
+
+
+def _job(row: JobRow) -> Job:
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        source_id=row.source_id,
+        state=row.state,
+        launcher=row.launcher,
+        master=row.master,
+        host=row.host,
+        pid=row.pid,
+        pid_started=row.pid_started,
+        folder=row.folder,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        stop_requested=row.stop_requested,
+        error=row.error,
+        exit_code=row.exit_code,
+    )

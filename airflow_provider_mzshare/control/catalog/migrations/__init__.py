@@ -1,0 +1,1 @@
+"""Alembic's migrations of the catalog, run by ``Catalog.upgrade``; no alembic.ini is needed."""

@@ -1,0 +1,17 @@
+"""Runs the migrations on the connection it is given, inside that connection's transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from airflow_provider_mzshare.control.catalog.models import Base
+from airflow_provider_mzshare.control.catalog.versions import VERSION_TABLE
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    version_table=VERSION_TABLE,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

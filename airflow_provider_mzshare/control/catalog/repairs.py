@@ -1,0 +1,58 @@
+"""Puts back ticks that a restored catalog has lost, and takes away one minted in their place. Reads no collection."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.decisions import write_minted
+from airflow_provider_mzshare.control.catalog.models import MembershipRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
+from airflow_provider_mzshare.errors import LogConflict
+from airflow_provider_mzshare.storage.ticks import rules
+from airflow_provider_mzshare.storage.ticks.state import Minted, SourceState, Tick
+from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.positions import Position
+
+
+def insert_repaired_tick(
+    session: Session, source_id: ItemId, number: int, lower: Position, upper: Position, mz_timestamp: int
+) -> Tick:
+    """Append a tick as the collections remember it, pending; it must fit the end of the log exactly."""
+    state = load_state(session, lock_source(session, source_id))
+    tick = Tick(number=number, lower=lower, upper=upper, mz_timestamp=mz_timestamp, repaired=True)
+    _check_fits(state, tick)
+    minted = Minted(tick=tick, joins=tuple(table.table_id for table in rules.joining(state)))
+    write_minted(session, state, minted, None, wall_ms())
+    return tick
+
+
+def _check_fits(state: SourceState, tick: Tick) -> None:
+    if tick.number != state.last_number + 1:
+        raise LogConflict(f"tick {tick.number} does not follow tick {state.last_number}")
+    if tick.lower != state.upper:
+        raise LogConflict(f"tick {tick.number} begins at {tick.lower}, the log ends at {state.upper}")
+    if not tick.lower <= tick.upper:
+        raise LogConflict(f"tick {tick.number} ends at {tick.upper}, before its beginning {tick.lower}")
+    if tick.mz_timestamp <= state.last_timestamp:
+        raise LogConflict(f"tick {tick.number} is of {tick.mz_timestamp}, the log has come to {state.last_timestamp}")
+
+
+def remove_pending_tick(session: Session, source_id: ItemId, number: int) -> None:
+    """Take the newest tick off the log, which must be pending; tables that joined by it wait for the next."""
+    state = load_state(session, lock_source(session, source_id))
+    if not state.pending or state.pending[-1].number != number:
+        raise LogConflict(f"tick {number} is not the newest pending tick of source {source_id}")
+    joined_by_it = (MembershipRow.source_id == source_id, MembershipRow.joined_at == number)
+    joined = session.scalars(select(MembershipRow.table_id).where(*joined_by_it)).all()
+    unsynchronized = {"synchronize_session": False}
+    session.execute(
+        update(TableRow).where(TableRow.id.in_(joined), TableRow.status == "live").values(status="created"),
+        execution_options=unsynchronized,
+    )
+    session.execute(delete(MembershipRow).where(*joined_by_it), execution_options=unsynchronized)
+    session.execute(
+        delete(TickRow).where(TickRow.source_id == source_id, TickRow.number == number),
+        execution_options=unsynchronized,
+    )

@@ -1,0 +1,190 @@
+"""The tick log's store in the catalog: lock the source, ask the rules, write what they say, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.decisions import (
+    write_committed,
+    write_lease,
+    write_minted,
+    write_stall,
+    write_tick,
+)
+from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.lookup import parse_table_spec
+from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow, ItemRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.naming import display_name
+from airflow_provider_mzshare.control.catalog.states import (
+    current_members,
+    get_source,
+    lease_of,
+    load_state,
+    lock_source,
+)
+from airflow_provider_mzshare.errors import Fenced
+from airflow_provider_mzshare.storage.ticks import rules
+from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.storage.ticks.store import TickStore
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import SourceSettings, TableSpec
+
+
+@dataclass(frozen=True)
+class CatalogMember:
+    """A member with all a writer needs. Paths are relative to the warehouse."""
+
+    table_id: ItemId
+    name: str
+    spec: TableSpec
+    generation: int
+    spec_version: int
+    data: CollectionId
+    errors: CollectionId
+    data_path: str
+    errors_path: str
+
+
+class CatalogTickStore(TickStore):
+    """One source's log.
+
+    :param clock: proposes timestamps, in milliseconds; the rules make them grow.
+    """
+
+    def __init__(self, catalog: Catalog, source_id: ItemId, *, clock: Callable[[], int] = wall_ms) -> None:
+        self._catalog = catalog
+        self._source_id = source_id
+        self._clock = clock
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> SourceState:
+        with self._catalog.read() as session:
+            return load_state(session, get_source(session, self._source_id))
+
+    def settings(self) -> SourceSettings:
+        with self._catalog.read() as session:
+            return SourceSettings.model_validate_json(get_source(session, self._source_id).settings)
+
+    def members(self) -> Sequence[CatalogMember]:
+        query = (
+            select(TableRow, ItemRow, CollectionRow)
+            .join(ItemRow, ItemRow.id == TableRow.id)
+            .join(
+                CollectionRow,
+                (CollectionRow.table_id == TableRow.id) & (CollectionRow.generation == TableRow.generation),
+            )
+            .where(TableRow.id.in_(current_members(self._source_id)))
+            .order_by(ItemRow.number)
+        )
+        found: dict[ItemId, tuple[TableRow, ItemRow, dict[str, CollectionRow]]] = {}
+        with self._catalog.read() as session:
+            for table, item, collection in session.execute(query):
+                found.setdefault(table.id, (table, item, {}))[2][collection.role] = collection
+        return [_member(*parts) for parts in found.values()]
+
+    def knows(self, mz_timestamp: int) -> bool:
+        query = select(TickRow.number).where(TickRow.source_id == self._source_id, TickRow.mz_timestamp == mz_timestamp)
+        with self._catalog.read() as session:
+            return session.scalar(query) is not None
+
+    def last_written(self) -> Mapping[CollectionId, int]:
+        last = select(func.max(CommitRow.mz_timestamp)).where(CommitRow.collection_id == CollectionRow.id)
+        query = (
+            select(CollectionRow.id, last.scalar_subquery())
+            .join(TableRow, TableRow.id == CollectionRow.table_id)
+            .where(TableRow.source_id == self._source_id)
+        )
+        with self._catalog.read() as session:
+            return {collection: time for collection, time in session.execute(query) if time is not None}
+
+    # ── the lease ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder:
+        def decide(lease: Lease) -> Lease:
+            return rules.claim(lease, job_id, stood_still=stood_still)
+
+        return Holder(job_id=job_id, epoch=self._change_lease(decide, present=True).epoch)
+
+    def beat(self, holder: Holder) -> None:
+        self._change_lease(lambda lease: rules.beat(lease, holder))
+
+    def release(self, holder: Holder) -> None:
+        self._change_lease(lambda lease: rules.release(lease, holder))
+
+    def _change_lease(self, decide: Callable[[Lease], Lease], *, present: bool = False) -> Lease:
+        with self._catalog.write() as session:
+            source = lock_source(session, self._source_id)
+            if present and source.status == "dropped":
+                raise Fenced(f"source {self._source_id} is dropped")
+            before = lease_of(source)
+            after = decide(before)
+            write_lease(session, self._source_id, before, after)
+            return after
+
+    # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick:
+        with self._catalog.locked(self._source_id) as (session, state):
+            now = self._clock()
+            minted = rules.mint(state, holder, lower=lower, upper=upper, incarnation=incarnation, now_ms=now)
+            write_minted(session, state, minted, holder, now)
+            return minted.tick
+
+    def mint_empty(self, holder: Holder, *, at: Position, incarnation: str) -> Tick:
+        """An empty tick, committed at once: every member is done, nothing is written for it."""
+        with self._catalog.locked(self._source_id) as (session, state):
+            now = self._clock()
+            minted = rules.mint(state, holder, lower=at, upper=at, incarnation=incarnation, now_ms=now)
+            write_minted(session, state, minted, holder, now)
+            state = rules.after_mint(state, minted)
+            outcomes = {table_id: Done() for table_id in state.members}
+            committed = rules.commit(state, holder, minted.tick.number, outcomes)
+            write_committed(session, state, committed, {}, now)
+            return committed.tick
+
+    def begin_attempt(self, holder: Holder, number: int) -> Tick:
+        with self._catalog.locked(self._source_id) as (session, state):
+            tick = rules.begin_attempt(state, holder, number)
+            write_tick(session, self._source_id, tick)
+            return tick
+
+    def suspect(self, holder: Holder, number: int, table_id: ItemId | None) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            write_tick(session, self._source_id, rules.suspect(state, holder, number, table_id))
+
+    def commit(
+        self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome], stats: Mapping[str, float]
+    ) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            committed = rules.commit(state, holder, number, outcomes)
+            write_committed(session, state, committed, stats, self._clock())
+
+    def stall(self, holder: Holder, reason: str, message: str) -> None:
+        with self._catalog.write() as session:
+            source = lock_source(session, self._source_id)
+            rules.check_holder(lease_of(source), holder)
+            if source.status == "dropped":
+                raise Fenced(f"source {self._source_id} is dropped")
+            if source.status == "active":
+                write_stall(session, self._source_id, reason, message)
+
+
+def _member(table: TableRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:
+    data, errors = collections["data"], collections["errors"]
+    return CatalogMember(
+        table_id=table.id,
+        name=display_name((item.schema_name, item.name)),
+        spec=parse_table_spec(table.spec),
+        generation=table.generation,
+        spec_version=table.spec_version,
+        data=data.id,
+        errors=errors.id,
+        data_path=data.path,
+        errors_path=errors.path,
+    )

@@ -1,0 +1,79 @@
+"""A catalog with something in it, for tests that need more than an empty one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.ticks import CatalogMember, CatalogTickStore
+from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome, Tick, Written
+from airflow_provider_mzshare.types.ids import ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import KafkaSourceSpec, TableSpec
+
+TOPIC_ID = "topic-id-1"
+SOURCE = KafkaSourceSpec(connection="kafka", topic="events")
+TABLE = TableSpec(reference="events", format="json")
+
+
+def add_source(catalog: Catalog, name: str = "s", *, start: Position = Position()) -> ItemId:  # noqa: B008
+    with catalog.write() as session:
+        return items.create_source(session, name=("public", name), spec=SOURCE, incarnation=TOPIC_ID, start=start)
+
+
+def add_tables(catalog: Catalog, source_id: ItemId, *names: str) -> list[ItemId]:
+    with catalog.write() as session:
+        return [items.create_table(session, name=("public", name), source_id=source_id, spec=TABLE) for name in names]
+
+
+def counting(start: int = 1_000, step: int = 10) -> Callable[[], int]:
+    """A clock of its own: 1000, 1010, 1020, …"""
+    now = start - step
+
+    def clock() -> int:
+        nonlocal now
+        now += step
+        return now
+
+    return clock
+
+
+class Log:
+    """A source with its store and a holder, to make ticks with."""
+
+    def __init__(self, catalog: Catalog, source_id: ItemId, *, job: str = "job-1") -> None:
+        self.store = CatalogTickStore(catalog, source_id, clock=counting())
+        self.source_id = source_id
+        self.holder: Holder = self.store.claim(JobId(job))
+
+    def mint(self, records: int = 1) -> Tick:
+        lower = self.store.load().upper
+        upper = Position({"0": lower[0] + records})
+        return self.store.mint(self.holder, lower=lower, upper=upper, incarnation=TOPIC_ID)
+
+    def empty(self) -> Tick:
+        return self.store.mint_empty(self.holder, at=self.store.load().upper, incarnation=TOPIC_ID)
+
+    def commit(self, tick: Tick, outcomes: dict[ItemId, Outcome] | None = None) -> None:
+        chosen = {member.table_id: Done() for member in self.store.members()} | (outcomes or {})
+        self.store.commit(self.holder, tick.number, chosen, {"read_ms": 1.5})
+
+    def tick(self, records: int = 1, outcomes: dict[ItemId, Outcome] | None = None) -> Tick:
+        tick = self.mint(records)
+        self.commit(tick, outcomes)
+        return tick
+
+    def member(self, table_id: ItemId) -> CatalogMember:
+        return next(member for member in self.store.members() if member.table_id == table_id)
+
+
+def wrote(member: CatalogMember, version: int, rows: int = 3, errors: int = 0) -> Done:
+    """The outcome of a member whose data, and errors if there are any, got a commit."""
+    written = [Written(member.data, version, rows, "0" * 32)]
+    if errors:
+        written.append(Written(member.errors, version, errors, "f" * 32))
+    return Done(tuple(written), rows, errors)
+
+
+def wrote_all(members: Sequence[CatalogMember], version: int) -> dict[ItemId, Outcome]:
+    return {member.table_id: wrote(member, version, errors=1) for member in members}
