@@ -1,0 +1,52 @@
+"""Option words and the settings they stand for: values from literals, checked, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from sqlglot import exp
+
+from airflow_provider_mzshare.control.sql.durations import format_duration, parse_duration
+from airflow_provider_mzshare.control.sql.scanning import shown
+from airflow_provider_mzshare.types.specs import SourceSettings
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``milliseconds`` is how many of them one unit of the field is; None for a plain number."""
+
+    field: str
+    milliseconds: int | None = None
+    unit: str = ""
+
+    def read(self, option: str, literal: str) -> int | float:
+        """The field's value. Raises ValueError with what is wrong."""
+        value = self._number(option, literal)
+        try:
+            SourceSettings.model_validate({self.field: value})
+        except ValidationError as error:
+            wrong = error.errors()[0]["msg"].removeprefix("Input should be ")
+            raise ValueError(f"{option} must be {wrong}{self.unit}") from None
+        return value
+
+    def _number(self, option: str, literal: str) -> int | float:
+        if self.milliseconds is None:
+            return int(literal)
+        try:
+            duration = parse_duration(literal)
+        except ValueError as error:
+            raise ValueError(f"{option} '{shown(literal)}' {error}") from None
+        return duration if self.milliseconds == 1 else duration / self.milliseconds
+
+    def write(self, value: int | float) -> exp.Literal:
+        if self.milliseconds is None:
+            return exp.Literal(this=str(value), is_string=False)
+        return exp.Literal.string(format_duration(round(value * self.milliseconds)))
+
+
+SOURCE_SETTINGS = {
+    "TRIGGER INTERVAL": Setting("trigger_interval_ms", 1, " milliseconds"),
+    "MAX RECORDS PER TICK": Setting("max_records_per_tick"),
+    "IDLE TICK INTERVAL": Setting("idle_tick_seconds", 1_000, " seconds"),
+}

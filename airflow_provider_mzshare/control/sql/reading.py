@@ -1,0 +1,168 @@
+"""What every statement's grammar is made of: words, names, literals, lists, options, and errors with their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NoReturn, TypeVar
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.parser import SENTINEL_NONE
+from sqlglot.parsers.postgres import PostgresParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from airflow_provider_mzshare.control.sql.names import RESERVED, check_name, fold, is_bare, needs_quotes
+from airflow_provider_mzshare.control.sql.nodes import Option
+from airflow_provider_mzshare.control.sql.scanning import position, shown
+
+INT64_MAX = 2**63 - 1
+_INT64_DIGITS = len(str(INT64_MAX))
+T = TypeVar("T")
+
+
+def listing(words: Iterable[str], last: str = "or") -> str:
+    """``a, b or c``."""
+    *first, end = words
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
+def identifier(name: str, token: Token | None = None) -> exp.Identifier:
+    """Quoted when it must be, however it was written, so that one name has one tree and one print."""
+    node = exp.Identifier(this=name, quoted=needs_quotes(name))
+    return node.update_positions(token) if token else node
+
+
+class Reader(PostgresParser):
+    """Helpers on top of sqlglot's token stream. Each ``_read_…`` takes what it names or raises."""
+
+    def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> NoReturn:
+        """Unlike sqlglot's: the place is the token's start, from 1, and the message is one plain line."""
+        token = token or self._curr
+        offset = token.start if token else self._prev.end + 1 if self._prev else 0
+        line, column = position(self.sql, offset)
+        raise ParseError.new(f"line {line}, column {column}: {message}", description=message, line=line, col=column)
+
+    def _expected(self, what: str) -> NoReturn:
+        self.raise_error(f"expected {what}, found {self._found()}")
+
+    def _found(self) -> str:
+        token = self._curr
+        if not token:
+            return "the end of the statement"
+        return shown(self.sql[token.start : token.end + 1])
+
+    def _word(self) -> str:
+        """The current token in upper case if it is a word without quotes, else nothing."""
+        token = self._curr
+        if not token or token.token_type in self.TEXT_MATCH_EXCLUDED_TOKENS or not is_bare(token.text):
+            return ""
+        return token.text.upper()
+
+    def _words(self, most: int = 4) -> str:
+        """The words that stand here, for a message; nothing is taken."""
+        index = self._index
+        words: list[str] = []
+        while len(words) < most and (word := self._word()):
+            words.append(word)
+            self._advance()
+        self._retreat(index)
+        return shown(" ".join(words))
+
+    def _read_words(self, *words: str) -> None:
+        for word in words:
+            if not self._match_text_seq(word):
+                self._expected(word)
+
+    def _read_choice(self, choices: Iterable[str]) -> str:
+        found = next((choice for choice in choices if self._match_text_seq(*choice.split())), None)
+        return found or self._expected(listing(choices))
+
+    def _read_end(self, *instead: str) -> None:
+        """``instead`` is what else could have stood here."""
+        if self._curr:
+            self._expected(listing((*instead, "the end of the statement")))
+
+    def _read_symbol(self, token_type: TokenType, symbol: str) -> None:
+        if not self._match(token_type):
+            self._expected(symbol)
+
+    def _read_list(self, read: Callable[[], T]) -> list[T]:
+        """``(a, b, …)``, at least one."""
+        self._read_symbol(TokenType.L_PAREN, "(")
+        items = [read()]
+        while self._match(TokenType.COMMA):
+            items.append(read())
+        if not self._match(TokenType.R_PAREN):
+            self._expected(", or )")
+        return items
+
+    def _read_identifier(self, what: str) -> exp.Identifier:
+        token = self._curr
+        if token and token.token_type == TokenType.IDENTIFIER:
+            name = token.text
+        elif word := self._word():
+            name = fold(token.text)
+            if name in RESERVED:
+                self.raise_error(f'expected {what}, found {word}, a reserved word; as a name it is written "{name}"')
+        else:
+            self._expected(what)
+        self._check(name, what, token)
+        self._advance()
+        return identifier(name, token)
+
+    def _check(self, name: str, what: str, token: Token) -> None:
+        try:
+            check_name(name, what)
+        except ValueError as error:
+            self.raise_error(str(error), token)
+
+    def _read_name(self, what: str) -> exp.Table:
+        """``[schema.]name``."""
+        first = self._read_identifier(what)
+        if not self._match(TokenType.DOT):
+            return exp.Table(this=first)
+        second = self._read_identifier(f"{what} after the schema")
+        if self._match(TokenType.DOT, advance=False):
+            self.raise_error("a name has at most two parts, schema.name")
+        return exp.Table(this=second, db=first)
+
+    def _read_string(self, what: str) -> exp.Literal:
+        token = self._curr
+        if not self._match(TokenType.STRING):
+            self._expected(what)
+        return exp.Literal.string(token.text).update_positions(token)
+
+    def _read_integer(self, what: str, *, signed: bool = False) -> exp.Literal:
+        start = self._curr
+        minus = "-" if signed and self._match(TokenType.DASH) else ""
+        token = self._curr
+        if token.token_type != TokenType.NUMBER or not token.text.isdecimal():
+            self._expected(what)
+        digits = token.text.lstrip("0") or "0"
+        if len(digits) > _INT64_DIGITS or int(digits) > INT64_MAX:
+            self.raise_error(f"the number is larger than {INT64_MAX}", start)
+        self._advance()
+        text = minus + digits if digits != "0" else "0"
+        return exp.Literal(this=text, is_string=False).update_positions(start)
+
+    def _read_options(self, known: Mapping[str, Callable[[], exp.Expr]]) -> list[Option]:
+        """``(NAME [=] value, …)``; each at most once."""
+        seen: set[str] = set()
+
+        def read() -> Option:
+            name = self._read_option_name(known, seen)
+            self._match(TokenType.EQ)
+            return Option(this=name.this, expression=known[name.this]()).update_positions(name)
+
+        return self._read_list(read)
+
+    def _read_option_name(self, known: Iterable[str], seen: set[str]) -> exp.Var:
+        start, words = self._curr, self._words()
+        name = next((name for name in known if self._match_text_seq(*name.split())), None)
+        if not name and words:
+            self.raise_error(f"there is no option {words} here; options are: {', '.join(known)}")
+        name = name or self._expected(listing(known))
+        if name in seen:
+            self.raise_error(f"{name} is given twice", start)
+        seen.add(name)
+        return exp.Var(this=name).update_positions(start)

@@ -1,0 +1,131 @@
+-- Each case: a statement, then what it is printed as. Cases are separated by blank lines.
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't')
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't')
+
+create source if not exists Shop.Orders from kafka connection KAFKA_MAIN (topic 'Orders');
+--> CREATE SOURCE IF NOT EXISTS shop.orders FROM KAFKA CONNECTION kafka_main (TOPIC 'Orders')
+
+CREATE SOURCE "Shop"."my orders" FROM KAFKA CONNECTION "Kafka-1" (TOPIC = 'it''s')
+--> CREATE SOURCE "Shop"."my orders" FROM KAFKA CONNECTION "Kafka-1" (TOPIC 'it''s')
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (0, 10, 100))
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (0, 10, 100))
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (START OFFSET = (007), TOPIC = 't')
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (7))
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (0, 0))
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (0, 0))
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (9223372036854775807))
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (9223372036854775807))
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP 1700000000000)
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP 1700000000000)
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP = -3600000)
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP -3600000)
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP -0)
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP 0)
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't')
+  WITH (TRIGGER INTERVAL = '500ms', MAX RECORDS PER TICK = 100000, IDLE TICK INTERVAL = '10s')
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't') WITH (TRIGGER INTERVAL '500 milliseconds', MAX RECORDS PER TICK 100000, IDLE TICK INTERVAL '10 seconds')
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH (IDLE TICK INTERVAL '1.5 s')
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't') WITH (IDLE TICK INTERVAL '1500 milliseconds')
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t FROM SOURCE s FORMAT TEXT
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT TEXT
+
+CREATE TABLE t FROM SOURCE s FORMAT BYTES
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT BYTES
+
+CREATE TABLE IF NOT EXISTS a.t FROM SOURCE b.s (REFERENCE orders) FORMAT JSON ENVELOPE NONE
+--> CREATE TABLE IF NOT EXISTS a.t FROM SOURCE b.s (REFERENCE orders) FORMAT JSON
+
+CREATE TABLE t FROM SOURCE s (REFERENCE 'shop.orders-v1') FORMAT JSON
+--> CREATE TABLE public.t FROM SOURCE public.s (REFERENCE "shop.orders-v1") FORMAT JSON
+
+CREATE TABLE t FROM SOURCE s (REFERENCE "Orders") FORMAT JSON
+--> CREATE TABLE public.t FROM SOURCE public.s (REFERENCE "Orders") FORMAT JSON
+
+CREATE TABLE t (a bool, b boolean, c smallint, d int2, e int, f int4, g integer, h bigint, i int8) FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t (a boolean, b boolean, c smallint, d smallint, e integer, f integer, g integer, h bigint, i bigint) FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t (a real, b float4, c float8, d float, e double, f DOUBLE   PRECISION) FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t (a real, b real, c double precision, d double precision, e double precision, f double precision) FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t (a numeric, b decimal, c dec, d numeric(10), e decimal(10, 2), f numeric(38,38)) FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t (a numeric(38,9), b numeric(38,9), c numeric(38,9), d numeric(10,0), e numeric(10,2), f numeric(38,38)) FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t (a text, b varchar, c string, d character varying, e CHAR VARYING, f json, g jsonb) FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t (a text, b text, c text, d text, e text, f jsonb, g jsonb) FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t (a date, b timestamp, c timestamp without time zone, d timestamptz, e TIMESTAMP WITH TIME ZONE) FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t (a date, b timestamp, c timestamp, d timestamptz, e timestamptz) FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t (userId int, "userName" text, "order" int, offset bigint, key text, source text, type text, date date) FROM SOURCE s FORMAT JSON
+--> CREATE TABLE public.t (userid integer, "userName" text, "order" integer, offset bigint, key text, source text, type text, date date) FROM SOURCE public.s FORMAT JSON
+
+CREATE TABLE t FROM SOURCE s FORMAT TEXT INCLUDE PARTITION, OFFSET, TIMESTAMP, KEY
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT TEXT INCLUDE PARTITION, OFFSET, TIMESTAMP, KEY
+
+CREATE TABLE t FROM SOURCE s FORMAT BYTES INCLUDE KEY AS "Key", OFFSET AS o, OFFSET AS offset, TIMESTAMP as ts ENVELOPE NONE WITH (RETAIN HISTORY FOR '1 day')
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT BYTES INCLUDE KEY AS "Key", OFFSET AS o, OFFSET, TIMESTAMP AS ts
+
+CREATE TABLE t (id bigint) FROM SOURCE s FORMAT JSON WITH (ON DECODE ERROR = 'STOP', RETAIN HISTORY = FOR '2 days')
+--> CREATE TABLE public.t (id bigint) FROM SOURCE public.s FORMAT JSON WITH (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '2 days')
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (RETAIN HISTORY FOR = '1h 30 minutes', ON DECODE ERROR 'record')
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT JSON WITH (RETAIN HISTORY FOR '90 minutes')
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (RETAIN HISTORY FOR '0s')
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT JSON WITH (RETAIN HISTORY FOR '0 seconds')
+
+DROP SOURCE s
+--> DROP SOURCE public.s
+
+DROP SOURCE IF EXISTS a.s CASCADE
+--> DROP SOURCE IF EXISTS a.s CASCADE
+
+drop table "T"
+--> DROP TABLE public."T"
+
+DROP TABLE IF EXISTS t CASCADE
+--> DROP TABLE IF EXISTS public.t CASCADE
+
+SHOW SOURCES
+--> SHOW SOURCES
+
+show tables;
+--> SHOW TABLES
+
+SHOW CREATE SOURCE s
+--> SHOW CREATE SOURCE public.s
+
+SHOW CREATE TABLE a."t.t"
+--> SHOW CREATE TABLE a."t.t"
+
+SHOW CREATE t
+--> SHOW CREATE public.t
+
+SHOW CREATE "source".t
+--> SHOW CREATE "source".t
+
+SHOW CREATE SOURCE source.source
+--> SHOW CREATE SOURCE source.source
+
+ALTER SOURCE s SET (TRIGGER INTERVAL '500ms', MAX RECORDS PER TICK 1000, IDLE TICK INTERVAL '5s')
+--> ALTER SOURCE public.s SET (TRIGGER INTERVAL '500 milliseconds', MAX RECORDS PER TICK 1000, IDLE TICK INTERVAL '5 seconds')
+
+alter source a.s set (max records per tick = 1)
+--> ALTER SOURCE a.s SET (MAX RECORDS PER TICK 1)
+
+ALTER SOURCE s RESET (IDLE TICK INTERVAL, TRIGGER INTERVAL)
+--> ALTER SOURCE public.s RESET (IDLE TICK INTERVAL, TRIGGER INTERVAL)

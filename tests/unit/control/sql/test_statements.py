@@ -1,0 +1,417 @@
+"""Statements: what they mean, that they print and parse back, and every error with its exact place."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+import sqlglot
+from sqlglot.errors import TokenError
+
+from airflow_provider_mzshare.control.sql import nodes
+from airflow_provider_mzshare.control.sql.column_types import ALIASES, COLUMN_TYPES
+from airflow_provider_mzshare.control.sql.dialect import MzShare
+from airflow_provider_mzshare.control.sql.names import RESERVED, QualifiedName
+from airflow_provider_mzshare.control.sql.parser import STATEMENTS
+from airflow_provider_mzshare.control.sql.scanning import MAX_SCRIPT_BYTES
+from airflow_provider_mzshare.control.sql.statements import (
+    AlterSourceSet,
+    CreateSource,
+    CreateTable,
+    DropItem,
+    Show,
+    ShowCreate,
+    Statement,
+    Transaction,
+    parse_name,
+    parse_script,
+    print_create_source,
+    print_create_table,
+    print_statement,
+)
+from airflow_provider_mzshare.errors import StatementError
+from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourceSpec, SourceSettings, Start, TableSpec
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[3]
+DOC = ROOT / "docs" / "reference" / "sql.md"
+SUPPORTED = f"statements are: {', '.join(STATEMENTS)}"
+
+
+def cases(file: str, mark: str) -> list[tuple[str, str]]:
+    blocks = (HERE / file).read_text(encoding="utf-8").strip().split("\n\n")[1:]
+    found = []
+    for block in blocks:
+        sql, separator, answer = block.partition(f"\n{mark} ")
+        assert separator, block
+        found.append((sql, answer))
+    assert len(set(found)) == len(found)
+    return found
+
+
+def one(sql: str) -> Statement:
+    (transaction,) = parse_script(sql)
+    (statement,) = transaction.statements
+    return statement
+
+
+def refusal(sql: str) -> StatementError:
+    with pytest.raises(StatementError) as caught:
+        parse_script(sql)
+    return caught.value
+
+
+# ── fixtures ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("sql", "printed"), cases("round_trip.sql", "-->"))
+def test_statement_prints_canonically_and_parses_back_to_the_same(sql: str, printed: str) -> None:
+    statement = one(sql)
+    assert print_statement(statement) == printed
+    assert one(printed) == statement
+
+
+@pytest.mark.parametrize(("sql", "printed"), cases("round_trip.sql", "-->"))
+def test_the_dialect_round_trips_its_own_syntax_trees(sql: str, printed: str) -> None:
+    tree = sqlglot.parse_one(sql, read="mzshare")
+    text = tree.sql(dialect="mzshare")
+    again = sqlglot.parse_one(text, read="mzshare")
+    assert again == tree
+    assert again.sql(dialect="mzshare") == text
+    assert sqlglot.parse_one(printed, read="mzshare").sql(dialect="mzshare") == printed
+
+
+@pytest.mark.parametrize(("sql", "message"), cases("errors.sql", "--!"))
+def test_error_says_where_and_what(sql: str, message: str) -> None:
+    error = refusal(sql)
+    assert str(error) == message.replace("$STATEMENTS", SUPPORTED)
+    assert (error.line_number, error.column) == tuple(map(int, re.findall(r"\d+", message)[:2]))
+
+
+def test_the_fixtures_cover_every_statement_and_type() -> None:
+    text = " ".join(sql for sql, _ in cases("round_trip.sql", "-->")).upper()
+    for words in (*STATEMENTS[:-2], *COLUMN_TYPES, *ALIASES):
+        assert re.search(rf"\b{re.sub(' ', r' +', words.upper())}\b", text), words
+
+
+# ── what statements mean ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_create_source_carries_the_spec_and_only_the_settings_given() -> None:
+    statement = one(
+        "CREATE SOURCE IF NOT EXISTS s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (0, 10, 100)) "
+        "WITH (TRIGGER INTERVAL = '500ms', IDLE TICK INTERVAL = '250ms')"
+    )
+    start = Start(mode="offset", asked={"0": 0, "1": 10, "2": 100})
+    assert statement == CreateSource(
+        name=QualifiedName("public", "s"),
+        if_not_exists=True,
+        connection="c",
+        spec=KafkaSourceSpec(connection="c", topic="t", start=start),
+        settings={"trigger_interval_ms": 500, "idle_tick_seconds": 0.25},
+    )
+    assert isinstance(statement, CreateSource)
+    settings = SourceSettings.model_validate(statement.settings)
+    assert settings == SourceSettings(trigger_interval_ms=500, idle_tick_seconds=0.25)
+
+
+def test_start_timestamp_keeps_the_raw_value() -> None:
+    statement = one("CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP -1000)")
+    assert isinstance(statement, CreateSource)
+    assert statement.spec.start == Start(mode="timestamp", timestamp=-1000)
+    assert print_statement(statement).endswith("(TOPIC 't', START TIMESTAMP -1000)")
+
+
+def test_create_table_makes_a_spec_once_the_reference_is_known() -> None:
+    statement = one(
+        'CREATE TABLE a.t (id int, "userName" text) FROM SOURCE b.s FORMAT JSON INCLUDE KEY, OFFSET AS o '
+        "WITH (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '2 hours')"
+    )
+    assert isinstance(statement, CreateTable)
+    assert (statement.name, statement.source) == (QualifiedName("a", "t"), QualifiedName("b", "s"))
+    assert statement.reference is None
+    assert statement.to_spec("orders") == TableSpec(
+        reference="orders",
+        format="json",
+        columns=(ColumnSpec(name="id", type="integer"), ColumnSpec(name="userName", type="text")),
+        include=(Include(what="key", name="key"), Include(what="offset", name="o")),
+        on_decode_error="stop",
+        retain_history_seconds=7_200,
+    )
+
+
+def test_the_defaults_of_a_table_are_those_of_its_spec() -> None:
+    statement = one("CREATE TABLE t FROM SOURCE s (REFERENCE r) FORMAT BYTES")
+    assert isinstance(statement, CreateTable)
+    assert statement.reference == "r"
+    assert statement.to_spec("r") == TableSpec(reference="r", format="bytes")
+
+
+@pytest.mark.parametrize(
+    ("sql", "statement"),
+    [
+        ("DROP SOURCE IF EXISTS s CASCADE", DropItem("source", QualifiedName("public", "s"), True, True)),
+        ("DROP TABLE a.t", DropItem("table", QualifiedName("a", "t"), False, False)),
+        ("SHOW SOURCES", Show("sources")),
+        ("SHOW TABLES", Show("tables")),
+        ("SHOW CREATE x", ShowCreate(None, QualifiedName("public", "x"))),
+        ('SHOW CREATE "source"', ShowCreate(None, QualifiedName("public", "source"))),
+        ("SHOW CREATE TABLE x", ShowCreate("table", QualifiedName("public", "x"))),
+        (
+            "ALTER SOURCE s SET (MAX RECORDS PER TICK 5)",
+            AlterSourceSet(QualifiedName("public", "s"), {"max_records_per_tick": 5}, ()),
+        ),
+        (
+            "ALTER SOURCE s RESET (IDLE TICK INTERVAL, TRIGGER INTERVAL)",
+            AlterSourceSet(QualifiedName("public", "s"), {}, ("idle_tick_seconds", "trigger_interval_ms")),
+        ),
+    ],
+)
+def test_small_statements(sql: str, statement: Statement) -> None:
+    assert one(sql) == statement
+
+
+def test_every_source_setting_can_be_written() -> None:
+    settings = SourceSettings(trigger_interval_ms=60_000, max_records_per_tick=7, idle_tick_seconds=0.5).model_dump()
+    statement = AlterSourceSet(QualifiedName("public", "s"), settings)
+    assert one(print_statement(statement)) == statement
+
+
+# ── SHOW CREATE ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_print_create_source_parses_back() -> None:
+    spec = KafkaSourceSpec(connection="Main", topic="it's", start=Start(mode="offset", asked={"0": 5, "2": 7}))
+    sql = print_create_source(QualifiedName("public", "s"), spec, {"max_records_per_tick": 10})
+    assert sql == (
+        "CREATE SOURCE public.s FROM KAFKA CONNECTION \"Main\" (TOPIC 'it''s', START OFFSET (5, 0, 7)) "
+        "WITH (MAX RECORDS PER TICK 10)"
+    )
+    statement = one(sql)
+    assert isinstance(statement, CreateSource)
+    assert statement.settings == {"max_records_per_tick": 10}
+    assert print_create_source(statement.name, statement.spec, statement.settings) == sql
+
+
+def test_print_create_table_parses_back() -> None:
+    spec = TableSpec(
+        reference="shop.orders",
+        format="json",
+        columns=(ColumnSpec(name="Id", type="numeric(10,2)"), ColumnSpec(name="x", type="double")),
+        include=(Include(what="timestamp", name="timestamp"), Include(what="key", name="k")),
+        on_decode_error="stop",
+        retain_history_seconds=0,
+    )
+    sql = print_create_table(QualifiedName("a", "t"), QualifiedName("b", "s"), spec)
+    assert sql == (
+        'CREATE TABLE a.t ("Id" numeric(10,2), x double precision) FROM SOURCE b.s (REFERENCE "shop.orders") '
+        "FORMAT JSON INCLUDE TIMESTAMP, KEY AS k WITH (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '0 seconds')"
+    )
+    statement = one(sql)
+    assert isinstance(statement, CreateTable)
+    assert statement.reference == spec.reference
+    assert statement.to_spec(spec.reference) == spec
+
+
+# ── scripts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_statements_outside_a_group_are_transactions_of_their_own() -> None:
+    text = "SHOW SOURCES;; begin work; DROP TABLE t; SHOW TABLES; commit transaction; BEGIN; COMMIT; SHOW TABLES"
+    drop = DropItem("table", QualifiedName("public", "t"))
+    assert parse_script(text) == (
+        Transaction((Show("sources"),), explicit=False),
+        Transaction((drop, Show("tables")), explicit=True),
+        Transaction((), explicit=True),
+        Transaction((Show("tables"),), explicit=False),
+    )
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", ";;;", "-- nothing", "/* a /* nested */ b */;", "\ufeff"])
+def test_a_script_may_be_empty(text: str) -> None:
+    assert parse_script(text) == ()
+
+
+def test_comments_may_stand_anywhere_and_hide_everything_in_them() -> None:
+    text = """\ufeff-- first; DROP TABLE a
+    SHOW /* ' /*/ " */ ; */ SOURCES -- '
+    /**//*;*/;/* DROP TABLE b; */ DROP TABLE "--" -- the end"""
+    expected = (Show("sources"), DropItem("table", QualifiedName("public", "--")))
+    assert tuple(transaction.statements[0] for transaction in parse_script(text)) == expected
+
+
+def test_places_count_lines_and_characters_past_comments_strings_and_any_newline() -> None:
+    text = "SHOW SOURCES; /* \n 😀 */\r\nDROP TABLE \"a\nb\"; /* x */ DROP 'é\n'"
+    assert str(refusal(text)).startswith(
+        "line 3, column 12: a table name must not contain the control character U+000A"
+    )
+    assert str(refusal(text.replace("a\nb", "ab"))) == "line 3, column 31: expected SOURCE or TABLE, found 'é '"
+
+
+def test_a_semantic_error_deep_in_a_script_has_its_place() -> None:
+    text = "BEGIN;\nSHOW TABLES;\nALTER SOURCE s SET (\n  TRIGGER INTERVAL '1ms');\nCOMMIT"
+    message = "line 4, column 20: TRIGGER INTERVAL must be greater than or equal to 50 milliseconds"
+    assert str(refusal(text)) == message
+
+
+def test_messages_are_one_short_line_without_escape_codes() -> None:
+    long = "1\n" * 10_000
+    for text in (
+        "DROP TABLE '" + "x\n\ty " * 1_000 + "'",
+        "X" * 20_000,
+        "CREATE " + "X" * 20_000,
+        f"CREATE TABLE t (a {'x' * 20_000}) FROM SOURCE s FORMAT JSON",
+        f"ALTER SOURCE s SET ({'x ' * 10_000})",
+        f"ALTER SOURCE s SET (TRIGGER INTERVAL '{long}')",
+        f"CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (ON DECODE ERROR '{long}')",
+        f"CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (RETAIN HISTORY FOR '{long}')",
+    ):
+        message = str(refusal(text))
+        assert len(message) < 300, message
+        assert message.isprintable(), message
+
+
+@pytest.mark.parametrize("char", ["\x00", "\x1b", "\x07", "\x0b", "\x7f", "\x85", "\ud800"])
+@pytest.mark.parametrize("text", ["SHOW\n{}SOURCES", "SHOW\n{}", "----\n{}", "----\n{}'", "DROP TABLE 'a\n{}'"])
+def test_control_characters_are_refused_wherever_they_stand(char: str, text: str) -> None:
+    expected = f"line 2, column 1: the character U+{ord(char):04X} is not allowed, not even in quotes"
+    assert str(refusal(text.format(char))) == expected
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_script_of_a_mebibyte_is_read_and_one_byte_more_is_not() -> None:
+    text = "SHOW SOURCES--"
+    assert len(parse_script(text + "é" * ((MAX_SCRIPT_BYTES - len(text)) // 2))) == 1
+    error = refusal(text + "é" * (MAX_SCRIPT_BYTES // 2))
+    assert str(error) == "the script is 1048590 bytes long, the limit is 1048576"
+    assert error.line_number is None
+
+
+def test_a_thousand_statements_are_read_and_one_more_is_not() -> None:
+    assert len(parse_script("SHOW SOURCES;\n" * 1_000 + "; -- end")) == 1_000
+    error = refusal("SHOW SOURCES;\n" * 1_000 + " SHOW TABLES")
+    assert str(error) == "line 1001, column 2: the script has more than 1000 statements"
+
+
+def test_nesting_is_limited_before_anything_is_parsed() -> None:
+    assert str(refusal("SHOW " + "(" * 64)) == "line 1, column 6: expected SOURCES, TABLES or CREATE, found ("
+    assert str(refusal("SHOW " + "(" * 65)) == "line 1, column 70: brackets are nested more than 64 deep"
+    assert str(refusal("SHOW " + "[(" * 40_000)) == "line 1, column 70: brackets are nested more than 64 deep"
+    assert len(parse_script('SHOW SOURCES; DROP TABLE "' + "(" * 100 + '"')) == 2
+
+
+# ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "printed"),
+    [
+        ("T", QualifiedName("public", "t"), "public.t"),
+        ("a.B", QualifiedName("a", "b"), "a.b"),
+        ('"A"."b"', QualifiedName("A", "b"), '"A".b'),
+        ('"a.b"', QualifiedName("public", "a.b"), 'public."a.b"'),
+        ('"a""b"', QualifiedName("public", 'a"b'), 'public."a""b"'),
+        ("_x$1", QualifiedName("public", "_x$1"), "public._x$1"),
+        ("ÄB", QualifiedName("public", "Äb"), 'public."Äb"'),
+        ('"select"', QualifiedName("public", "select"), 'public."select"'),
+    ],
+)
+def test_names_fold_without_quotes_and_keep_their_case_with_them(text: str, name: QualifiedName, printed: str) -> None:
+    assert parse_name(text) == name
+    assert str(name) == printed
+    assert parse_name(str(name)) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1, column 1: expected a name, found the end of the statement"),
+        ("a;", "line 1, column 2: expected the end of the statement, found ;"),
+        ("a b", "line 1, column 3: expected the end of the statement, found b"),
+        ("a.b.c", "line 1, column 4: a name has at most two parts, schema.name"),
+        ('"a\tb"', "line 1, column 1: a name must not contain the control character U+0009"),
+        (f'"{"é" * 128}"', "line 1, column 1: a name is 256 bytes long, the limit is 255"),
+    ],
+)
+def test_what_is_no_name_is_refused(text: str, message: str) -> None:
+    with pytest.raises(StatementError) as caught:
+        parse_name(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("part", ["", "a\x00", "\x85", "x" * 256, "\ud800"])
+def test_a_qualified_name_cannot_be_made_of_what_cannot_be_written(part: str) -> None:
+    with pytest.raises(StatementError):
+        QualifiedName("public", part)
+    with pytest.raises(StatementError):
+        QualifiedName(part, "x")
+
+
+def test_reserved_words_are_names_in_quotes_only() -> None:
+    for word in RESERVED:
+        assert one(f'DROP TABLE "{word}"') == DropItem("table", QualifiedName("public", word))
+        assert f'"{word}"' in str(QualifiedName("public", word))
+        with pytest.raises(StatementError, match="reserved word"):
+            parse_name(word.upper())
+
+
+# ── the dialect ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_dialect_is_registered_and_declared_as_an_entry_point() -> None:
+    assert sqlglot.Dialect.get("mzshare") is MzShare
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    entry_point = f'[project.entry-points."sqlglot.dialects"]\nmzshare = "{MzShare.__module__}:{MzShare.__name__}"'
+    assert entry_point in project
+
+
+def test_sqlglot_itself_gets_parse_errors_with_the_start_of_the_token() -> None:
+    with pytest.raises(sqlglot.ParseError) as caught:
+        sqlglot.parse("SHOW SOURCES;\n  SELECT 1", read="mzshare")
+    assert {key: caught.value.errors[0][key] for key in ("line", "col")} == {"line": 2, "col": 3}
+    assert "\033" not in str(caught.value)
+
+
+def test_nothing_passes_as_an_opaque_command() -> None:
+    for into in (sqlglot.exp.Drop, sqlglot.exp.Alter, sqlglot.exp.Create, sqlglot.exp.Command):
+        with pytest.raises((sqlglot.ParseError, TypeError)):
+            sqlglot.parse_one("DROP FOO BAR", read="mzshare", into=into)
+    parser = MzShare().parser()
+    tokens = MzShare().tokenize("GRANT x")
+    with pytest.raises(sqlglot.ParseError, match="GRANT is not supported"):
+        parser._parse_as_command(tokens[0])
+
+
+def test_trees_can_be_copied_and_pickled() -> None:
+    tree = sqlglot.parse_one("CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY AS k", read="mzshare")
+    assert isinstance(tree, nodes.CreateTable)
+    assert tree.copy() == tree
+    assert pickle.loads(pickle.dumps(tree)) == tree
+
+
+def test_a_text_that_only_sqlglot_cannot_read_still_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tokenize(self: MzShare, sql: str) -> list[object]:
+        raise TokenError("Error tokenizing", start=14, end=20)
+
+    monkeypatch.setattr(MzShare, "tokenize", tokenize)
+    assert str(refusal("SHOW SOURCES;\nSHOW TABLES")) == "line 2, column 1: the text cannot be read from about here on"
+
+
+# ── the documentation ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_sql_block_of_the_reference_is_a_valid_script() -> None:
+    blocks = re.findall(r"^```sql\n(.*?)^```", DOC.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 7
+    shown = {type(s) for block in blocks for transaction in parse_script(block) for s in transaction.statements}
+    assert shown == {AlterSourceSet, CreateSource, CreateTable, DropItem, Show, ShowCreate}
+
+
+def test_the_reference_names_every_type_and_every_spelling() -> None:
+    text = DOC.read_text(encoding="utf-8")
+    for spelling in (*COLUMN_TYPES, *ALIASES):
+        assert f"`{spelling}`" in text, spelling
