@@ -1,0 +1,119 @@
+"""What a tick's fan-out has to do, as plain values that travel to executors as JSON; it reads and writes nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.types.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
+
+VERSION = 1
+
+INPUT_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+    ]
+)
+"""What the pass is given: Spark's Kafka columns, ``SELECT key, value, partition, offset, timestamp``."""
+
+_ARROW_TYPES = {
+    "boolean": pa.bool_(),
+    "smallint": pa.int16(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "real": pa.float32(),
+    "double": pa.float64(),
+    "text": pa.string(),
+    "jsonb": pa.string(),
+    "bytea": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
+_PLAIN_TYPES = {"json": "text", "text": "text", "bytes": "bytea"}
+_INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
+
+Columns = tuple[tuple[str, str], ...]
+
+
+def arrow_type(type_name: str) -> pa.DataType:
+    parts = numeric_parts(type_name)
+    return pa.decimal128(*parts) if parts else _ARROW_TYPES[type_name]
+
+
+def arrow_schema(columns: Columns) -> pa.Schema:
+    return pa.schema([(name, arrow_type(type_name)) for name, type_name in columns])
+
+
+@dataclass(frozen=True)
+class MemberPlan:
+    """One table of a tick: how its records decode, and the folders of its two collections (a path or a URI).
+
+    ``columns`` are the JSON fields and their types; empty means the one column ``data``. ``include`` are pairs of
+    what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name.
+    """
+
+    table_id: str
+    format: str
+    columns: Columns
+    include: tuple[tuple[str, str], ...]
+    data_path: str
+    errors_path: str
+    stop_on_error: bool = False
+
+    @property
+    def is_typed_json(self) -> bool:
+        return self.format == "json" and bool(self.columns)
+
+    def value_columns(self) -> Columns:
+        return self.columns or (("data", _PLAIN_TYPES[self.format]),)
+
+    def include_columns(self) -> Columns:
+        key_type = "bytea" if self.format == "bytes" else "text"
+        return tuple((name, _INCLUDE_TYPES.get(what, key_type)) for what, name in self.include)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.value_columns() + self.include_columns() + SYSTEM_COLUMNS)
+
+
+@dataclass(frozen=True)
+class FanoutPlan:
+    """One pass over a tick's records. ``tick`` goes into ``_mz_tick`` and into the names of files."""
+
+    tick: int
+    members: tuple[MemberPlan, ...]
+
+    def to_json(self) -> str:
+        return json.dumps({"version": VERSION, **asdict(self)}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> FanoutPlan:
+        fields = json.loads(text)
+        if fields.pop("version") != VERSION:
+            raise ValueError("the fan-out's plan was made by another version of mzshare")
+        return cls(fields["tick"], tuple(_member(m) for m in fields["members"]))
+
+
+def _member(fields: dict[str, object]) -> MemberPlan:
+    pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in ("columns", "include")}  # type: ignore[attr-defined]
+    return MemberPlan(**{**fields, **pairs})  # type: ignore[arg-type]
+
+
+def data_schema(member: MemberPlan) -> pa.Schema:
+    """Value columns, include columns, system columns, in this order."""
+    return member.schema
+
+
+def errors_schema() -> pa.Schema:
+    return _ERRORS_SCHEMA
+
+
+_ERRORS_SCHEMA = arrow_schema(ERROR_COLUMNS + SYSTEM_COLUMNS)

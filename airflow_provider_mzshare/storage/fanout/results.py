@@ -1,0 +1,78 @@
+"""What a fan-out pass returns to the driver: a row per file or failure, and their sum per member. Touches no file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+
+RESULT_SCHEMA = pa.schema(
+    [
+        ("table_id", pa.string()),
+        ("role", pa.string()),
+        ("path", pa.string()),
+        ("size", pa.int64()),
+        ("rows", pa.int64()),
+        ("stats", pa.string()),
+        ("hash", pa.string()),
+        ("error", pa.string()),
+        ("first_error", pa.string()),
+        ("error_partition", pa.int32()),
+        ("error_offset", pa.int64()),
+    ]
+)
+"""``path`` is relative to the collection and NULL where nothing was written; ``hash`` is 32 hex digits."""
+
+RESULT_DDL = (
+    "table_id string, role string, path string, size bigint, rows bigint, stats string, hash string, error string, "
+    "first_error string, error_partition int, error_offset bigint"
+)
+"""The same for ``DataFrame.mapInArrow``."""
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A finished Parquet file that no commit names yet. ``stats`` is JSON as Delta's log has it."""
+
+    path: str
+    size: int
+    rows: int
+    stats: str
+    hash: int
+
+
+@dataclass
+class MemberResult:
+    """All tasks of one member. Its files may be committed only if ``error`` and ``first_error`` are both None."""
+
+    files: dict[str, list[WrittenFile]] = field(default_factory=lambda: {"data": [], "errors": []})
+    error: str | None = None
+    """Why it could not be written (disk full, folder gone, …)."""
+    first_error: str | None = None
+    """``ON DECODE ERROR = 'STOP'``: the bad record with the lowest partition and offset."""
+    first_error_at: tuple[int, int] | None = None
+
+    def rows(self, role: str) -> int:
+        return sum(file.rows for file in self.files[role])
+
+    def hash(self, role: str) -> int:
+        return sum(file.hash for file in self.files[role]) % MODULUS
+
+
+def merge_results(rows: Iterable[Mapping[str, Any]]) -> dict[str, MemberResult]:
+    """Sum the rows of all tasks (Arrow ``to_pylist()``, or Spark rows as dicts). Members without any row are absent."""
+    members: dict[str, MemberResult] = {}
+    for row in rows:
+        member = members.setdefault(row["table_id"], MemberResult())
+        if row["path"] is not None:
+            file = WrittenFile(row["path"], row["size"], row["rows"], row["stats"], int(row["hash"], 16))
+            member.files[row["role"]].append(file)
+        member.error = member.error or row["error"]
+        at = (row["error_partition"], row["error_offset"])
+        if row["first_error"] is not None and (member.first_error_at is None or at < member.first_error_at):
+            member.first_error, member.first_error_at = row["first_error"], at
+    return members

@@ -1,0 +1,197 @@
+"""The pass itself: writes one Parquet file per collection and task, and commits nothing.
+
+Runs inside ``DataFrame.mapInArrow``. What fails for one member is returned as that member's row and harms no other;
+what fails for all (the read) is raised, after the files of this attempt are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import uuid
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, Rows, SharedBatch, parser_for
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
+from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
+
+_PIECE_ROWS = 32_768
+_PIECE_BYTES = 64 << 20
+_BUFFER_BYTES = 256 << 10
+_ERROR_LENGTH = 500
+_SYSTEM_NAMES = [name for name, _ in SYSTEM_COLUMNS]
+
+
+def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterator[pa.RecordBatch]:
+    """One task of the pass: records in (``INPUT_SCHEMA``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
+    plan = FanoutPlan.from_json(plan_json)
+    parser = parser_for(plan)
+    outputs = [_MemberOutput(member, plan.tick) for member in plan.members]
+    try:
+        for batch in batches:
+            for piece in _pieces(batch):
+                with _no_garbage_collection():
+                    shared = SharedBatch(piece, plan.tick, parser)
+                    for output in outputs:
+                        output.take(shared)
+        rows = [row for output in outputs for row in output.finish()]
+    except BaseException:
+        for output in outputs:
+            output.discard()
+        raise
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema=RESULT_SCHEMA)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Parsed JSON takes several times the room of its text: large batches are decoded in parts."""
+    rows = max(1, min(_PIECE_ROWS, batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Parsing makes many objects and no cycles: the collector would walk all of them for nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class _MemberOutput:
+    """The files of a member in this task, at most one of data and one of errors, and what became of them."""
+
+    def __init__(self, member: MemberPlan, tick: int) -> None:
+        self.member, self._tick = member, tick
+        self._files: dict[str, _OutputFile] = {}
+        self._failure: dict[str, object] | None = None
+        self._bad_record: tuple[int, int, str] | None = None
+
+    def take(self, shared: SharedBatch) -> None:
+        if self._failure:
+            return
+        role = "data"
+        try:
+            decoded = shared.decode(self.member)
+            if self.member.stop_on_error and (decoded.errors or self._bad_record):
+                self._note_bad_record(decoded)
+                return
+            for role, rows in (("data", decoded.data), ("errors", decoded.errors)):
+                if rows:
+                    self._file(role).write(rows)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is this member's alone
+            self._fail(role, problem)
+
+    def _file(self, role: str) -> _OutputFile:
+        if role not in self._files:
+            is_data = role == "data"
+            folder = self.member.data_path if is_data else self.member.errors_path
+            schema = data_schema(self.member) if is_data else errors_schema()
+            self._files[role] = _OutputFile(folder, schema, self._tick)
+        return self._files[role]
+
+    def _note_bad_record(self, decoded: Decoded) -> None:
+        """Of a table that stops, nothing of this tick will be committed; the lowest bad record says why."""
+        self.discard()
+        if decoded.errors:
+            rows = decoded.errors.batch.select(["_mz_partition", "_mz_offset", "error"]).to_pylist()
+            found = min((row["_mz_partition"], row["_mz_offset"], row["error"]) for row in rows)
+            self._bad_record = min(found, self._bad_record or found)
+
+    def _fail(self, role: str, problem: Exception) -> None:
+        self.discard()
+        text = " ".join(f"{type(problem).__name__}: {problem}".split())[:_ERROR_LENGTH]
+        self._failure = {"table_id": self.member.table_id, "role": role, "error": text}
+
+    def finish(self) -> list[dict[str, object]]:
+        rows = []
+        for role, file in list(self._files.items()):
+            try:
+                rows.append({"table_id": self.member.table_id, "role": role, **file.finish()})
+            except Exception as problem:  # noqa: BLE001 - as above
+                self._fail(role, problem)
+                break
+        if self._failure:
+            return [self._failure]
+        if self._bad_record:
+            partition, offset, text = self._bad_record
+            at = {"error_partition": partition, "error_offset": offset}
+            return [{"table_id": self.member.table_id, "role": "errors", "first_error": text, **at}]
+        return rows
+
+    def discard(self) -> None:
+        while self._files:
+            self._files.popitem()[1].discard()
+
+
+class _OutputFile:
+    """A Parquet file that is being written, under a name that no other attempt uses."""
+
+    def __init__(self, folder: str, schema: pa.Schema, tick: int) -> None:
+        self.name = f"part-{tick}-{uuid.uuid4()}.parquet"
+        self._rows = self._hash = 0
+        self._bounds: dict[str, tuple[int, int]] = {}
+        self._filesystem, path = _filesystem(folder)
+        self._path = f"{path.rstrip('/')}/{self.name}"
+        self._sink = self._filesystem.open_output_stream(self._path, buffer_size=_BUFFER_BYTES)
+        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema))
+
+    def write(self, rows: Rows) -> None:
+        self._writer.write_batch(rows.batch)
+        self._rows += rows.batch.num_rows
+        self._hash = (self._hash + rows.hash) % MODULUS
+        for name in _SYSTEM_NAMES:
+            found = pc.min_max(rows.batch.column(name)).as_py()
+            low, high = self._bounds.get(name, (found["min"], found["max"]))
+            self._bounds[name] = min(low, found["min"]), max(high, found["max"])
+
+    def finish(self) -> dict[str, object]:
+        """Close it; what a commit needs to know of it, as columns of ``RESULT_SCHEMA``."""
+        self._writer.close()
+        size = self._sink.tell()
+        self._sink.close()
+        stats = {
+            "numRecords": self._rows,
+            "minValues": {name: low for name, (low, _) in self._bounds.items()},
+            "maxValues": {name: high for name, (_, high) in self._bounds.items()},
+            "nullCount": dict.fromkeys(self._bounds, 0),
+        }
+        text = json.dumps(stats, separators=(",", ":"))
+        return {"path": self.name, "size": size, "rows": self._rows, "stats": text, "hash": f"{self._hash:032x}"}
+
+    def discard(self) -> None:
+        """As far as it goes: what cannot be removed is a file that no commit names."""
+        for step in (self._writer.close, self._sink.close, lambda: self._filesystem.delete_file(self._path)):
+            with contextlib.suppress(Exception):
+                step()
+
+
+def _filesystem(folder: str) -> tuple[fs.FileSystem, str]:
+    if "://" in folder:
+        filesystem, path = fs.FileSystem.from_uri(folder)
+        return filesystem, path
+    return fs.LocalFileSystem(), folder
+
+
+def _parquet_options(schema: pa.Schema) -> dict[str, object]:
+    """Speed first: compaction rewrites these files. A dictionary of nearly unique numbers costs time and room."""
+    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
+    return {
+        "compression": "snappy",
+        "use_dictionary": [*texts, "_mz_tick", "_mz_partition"],
+        "column_encoding": {"_mz_offset": "DELTA_BINARY_PACKED"},
+        "write_statistics": _SYSTEM_NAMES,
+        "store_schema": False,
+    }

@@ -1,0 +1,300 @@
+"""One case per row of docs/reference/decoding.md, and that the document and the cases name the same rows."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mzshare.storage.fanout.decode import decode_batch
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
+from tests.unit.storage.fanout.records import TICK, batch_of, decode_one, member
+
+UTC = timezone.utc
+DOCUMENT = Path(__file__).parents[4] / "docs" / "reference" / "decoding.md"
+
+# The record as a whole: JSON with columns, JSON without, TEXT, BYTES. A bytes result is the value of the one column.
+NULL, EMPTY, BLANK = "value is NULL", "value is empty", "value is blank"
+BAD_JSON, TRAILING = "not valid JSON", "text after the JSON value"
+NO_OBJECT = "the JSON value is not an object"
+RECORDS = {
+    "R1": (None, NULL, NULL, NULL, {"data": None}),
+    "R2": (b"", EMPTY, EMPTY, EMPTY, {"data": b""}),
+    "R3": (b" \n", BLANK, BLANK, {"data": " \n"}, {"data": b" \n"}),
+    "R4": (b'{"a":"\xff"}', *["invalid UTF-8 at byte 6"] * 3, {"data": b'{"a":"\xff"}'}),
+    "R5": (b"\xef\xbb\xbf{}", *["byte order mark before the JSON value"] * 2, {"data": "\ufeff{}"}, None),
+    "R6": (b'{"a":"x"', BAD_JSON, BAD_JSON, {"data": '{"a":"x"'}, None),
+    "R7": (b'{"a":"x"} x', TRAILING, TRAILING, None, None),
+    "R8": (b'{"a":"x"}{"a":"y"}', TRAILING, TRAILING, None, None),
+    "R9": (b'{"b":NaN}', *["NaN and Infinity are not JSON"] * 2, None, None),
+    "R10": (b"{'a':'x'}", BAD_JSON, BAD_JSON, None, None),
+    "R11": (b'{"a":"x"/* */}', BAD_JSON, BAD_JSON, None, None),
+    "R12": (b'{"a":"x",}', BAD_JSON, BAD_JSON, None, None),
+    "R13": (b'{"a":"x\ny"}', BAD_JSON, BAD_JSON, None, None),
+    "R14": (b'{"b":01}', BAD_JSON, BAD_JSON, None, None),
+    "R15": (b'{"b":' + b"[" * 128 + b"]" * 128 + b"}", *["nested deeper than 128 levels"] * 2, None, None),
+    "R16": (b'["a"]', NO_OBJECT, {"data": '["a"]'}, {"data": '["a"]'}, {"data": b'["a"]'}),
+    "R17": (b' {"a" : "x"}\n', {"a": "x"}, {"data": ' {"a" : "x"}\n'}, {"data": ' {"a" : "x"}\n'}, None),
+    "R18": (b'{"other":{"deep":[1e400]}}', {"a": None}, {"data": '{"other":{"deep":[1e400]}}'}, None, None),
+    "R19": (b'{"a":null}', {"a": None}, None, None, None),
+    "R20": (b'{"a":"x","a":"y"}', {"a": "y"}, {"data": '{"a":"x","a":"y"}'}, None, None),
+    "R21": (b'{"a":"\\u0000"}', {"a": "\0"}, {"data": '{"a":"\\u0000"}'}, None, None),
+}
+TABLES = (member(("a", "text")), member(), member(format="text"), member(format="bytes"))
+
+
+@pytest.mark.parametrize("row", RECORDS)
+def test_record_decodes_as_documented(row):
+    value, *expected = RECORDS[row]
+    for table, wanted in zip(TABLES, expected, strict=True):
+        if wanted is not None:
+            assert decode_one(table, value) == wanted
+
+
+def expects(type_name, got):
+    return f'field "a": expected {type_name}, got {got}'
+
+
+def out_of(type_name):
+    return f'field "a": out of range for {type_name}'
+
+
+LONG = "1234567890123456789012345678.0123456789"
+ZONED = 'field "a": not a timestamptz (YYYY-MM-DDTHH:MM:SS[.ffffff] and Z or +HH:MM)'
+FRACTION = "number with a fraction or an exponent"
+# One field: type, the JSON sent, the value or the error.
+FIELDS = {
+    "F1": ("boolean", [("true", True), ("false", False), ("1", expects("boolean", "number"))]),
+    "F2": (
+        "smallint",
+        [("-32768", -32768), ("32767", 32767), ("32768", out_of("smallint")), ("-32769", out_of("smallint"))],
+    ),
+    "F3": ("integer", [("2147483647", 2**31 - 1), ("2147483648", out_of("integer")), ("-0", 0)]),
+    "F4": (
+        "bigint",
+        [
+            (str(2**63 - 1), 2**63 - 1),
+            (str(-(2**63)), -(2**63)),
+            (str(2**63), out_of("bigint")),
+            ("9" * 5000, out_of("bigint")),
+        ],
+    ),
+    "F5": (
+        "bigint",
+        [
+            ('"1"', expects("bigint", "string")),
+            ("true", expects("bigint", "boolean")),
+            ("[]", expects("bigint", "array")),
+            ("{}", expects("bigint", "object")),
+        ],
+    ),
+    "F6": ("integer", [(number, expects("integer", FRACTION)) for number in ("1.5", "1.0", "1e3")]),
+    "F7": (
+        "double",
+        [
+            ("0.1", 0.1),
+            ("5", 5.0),
+            ("9007199254740993", 9007199254740992.0),
+            ("1e-400", 0.0),
+            ('"1"', expects("double", "string")),
+        ],
+    ),
+    "F8": (
+        "double",
+        [("1e400", out_of("double")), ("9" * 400, out_of("double")), ("true", expects("double", "boolean"))],
+    ),
+    "F9": ("real", [("0.5", 0.5), ("3.5e38", out_of("real")), ("-1e400", out_of("real"))]),
+    "F10": (
+        "numeric(5,2)",
+        [
+            ("123.45", Decimal("123.45")),
+            ("1.500", Decimal("1.50")),
+            ("12E1", Decimal("120.00")),
+            ("0e99", Decimal("0.00")),
+        ],
+    ),
+    "F11": (
+        "numeric(5,2)",
+        [
+            ("1000", out_of("numeric(5,2)")),
+            ("1e9999999999999999999999", out_of("numeric(5,2)")),
+            ("9" * 5000, out_of("numeric(5,2)")),
+            ("1.005", 'field "a": more than 2 digits after the decimal point'),
+            ('"1.5"', expects("numeric(5,2)", "string")),
+        ],
+    ),
+    "F12": ("numeric(38,10)", [(LONG, Decimal(LONG))]),
+    "F13": (
+        "text",
+        [('"é\\n"', "é\n"), ('""', ""), ("1", expects("text", "number")), ("1.5", expects("text", "number"))],
+    ),
+    "F14": (
+        "text",
+        [
+            ('"\\ud83d\\ude00"', "😀"),
+            ('"\\ud800"', 'field "a": half of a surrogate pair, which is no character'),
+        ],
+    ),
+    "F15": (
+        "jsonb",
+        [
+            ('{"b" : [1, 1.10, 1e400, "\\u00e9"], "a":true, "b2":null}', '{"b":[1,1.10,1e400,"é"],"a":true,"b2":null}'),
+            ('{"k":1,"l":2,"k":3}', '{"k":3,"l":2}'),
+            ('"s"', '"s"'),
+            ("9" * 5000, "9" * 5000),
+            ("null", None),
+            ('{"x":"\\ud800"}', 'field "a": half of a surrogate pair, which is no character'),
+        ],
+    ),
+    "F16": (
+        "bytea",
+        [
+            ('"AP8="', b"\0\xff"),
+            ('""', b""),
+            *[(f'"{bad}"', 'field "a": not base64') for bad in ("AP8", "AP9=", "A P8=", "é")],
+        ],
+    ),
+    "F17": (
+        "date",
+        [('"2024-02-29"', date(2024, 2, 29)), ('"0001-01-01"', date(1, 1, 1)), ('"9999-12-31"', date(9999, 12, 31))],
+    ),
+    "F18": (
+        "date",
+        [
+            *[(f'"{bad}"', 'field "a": no such date') for bad in ("2023-02-29", "2024-13-01", "0000-01-01")],
+            *[
+                (f'"{bad}"', 'field "a": not a date (YYYY-MM-DD)')
+                for bad in (
+                    "2024-1-1",
+                    "20240101",
+                    "2024-W01-1",
+                    "2024-01-01T00:00:00",
+                    "",
+                    "2024-01-01\\n",
+                    "２０２４-01-01",
+                )
+            ],
+            ("19000", expects("date", "number")),
+        ],
+    ),
+    "F19": (
+        "timestamp",
+        [
+            ('"2024-01-02T03:04:05"', datetime(2024, 1, 2, 3, 4, 5)),
+            ('"2024-01-02 03:04:05.6"', datetime(2024, 1, 2, 3, 4, 5, 600_000)),
+            ('"2024-01-02T03:04:05.000006"', datetime(2024, 1, 2, 3, 4, 5, 6)),
+        ],
+    ),
+    "F20": (
+        "timestamp",
+        [
+            *[
+                (f'"{bad}"', 'field "a": not a timestamp (YYYY-MM-DDTHH:MM:SS[.ffffff], no zone)')
+                for bad in (
+                    "2024-01-02",
+                    "2024-01-02T03:04",
+                    "2024-01-02T03:04:05.1234567",
+                    "2024-01-02T03:04:05Z",
+                    "2024-01-02t03:04:05",
+                    "2024-01-02T03:04:05+00:00",
+                )
+            ],
+            *[(f'"2024-01-02T{bad}"', 'field "a": no such timestamp') for bad in ("24:00:00", "23:60:00", "23:59:60")],
+            ("1700000000", expects("timestamp", "number")),
+        ],
+    ),
+    "F21": (
+        "timestamptz",
+        [
+            ('"2024-01-02T03:04:05Z"', datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC)),
+            ('"2024-01-02T03:04:05.5+05:30"', datetime(2024, 1, 1, 21, 34, 5, 500_000, tzinfo=UTC)),
+            ('"2024-01-01T23:00:00-01:30"', datetime(2024, 1, 2, 0, 30, tzinfo=UTC)),
+        ],
+    ),
+    "F22": (
+        "timestamptz",
+        [
+            *[(f'"2024-01-02T03:04:05{bad}"', ZONED) for bad in ("", "z", "+0530", "+05", " Z", " UTC")],
+            *[
+                (f'"{bad}"', 'field "a": no such timestamptz')
+                for bad in (
+                    "2024-01-02T03:04:05+24:00",
+                    "2024-01-02T03:04:05+05:60",
+                    "0001-01-01T00:00:00+01:00",
+                    "9999-12-31T23:59:59-01:00",
+                )
+            ],
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("row", FIELDS)
+def test_field_decodes_as_documented(row):
+    type_name, cases = FIELDS[row]
+    for sent, expected in cases:
+        found = decode_one(member(("a", type_name)), f'{{"a":{sent}}}'.encode())
+        wanted = expected if isinstance(expected, str) and expected.startswith('field "a"') else {"a": expected}
+        assert found == wanted, sent
+
+
+# INCLUDE columns: what, key sent, format, value or error.
+INCLUDES = {
+    "I1": ("key", "json", [(b"k\xc3\xa9", "ké"), (b"", ""), (None, None), (b"a\xff", "key: invalid UTF-8 at byte 1")]),
+    "I2": ("key", "bytes", [(b"a\xff", b"a\xff"), (None, None)]),
+    "I3": ("partition", "text", [(None, 0)]),
+    "I4": ("offset", "text", [(None, 0)]),
+    "I5": ("timestamp", "text", [(None, datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC))]),
+}
+
+
+@pytest.mark.parametrize("row", INCLUDES)
+def test_include_column_decodes_as_documented(row):
+    what, format, cases = INCLUDES[row]
+    for key, expected in cases:
+        found = decode_one(member(format=format, include=((what, "x"),)), b"{}", key)
+        assert (
+            found == expected if isinstance(expected, str) and expected.startswith("key:") else found["x"] == expected
+        )
+
+
+def test_document_has_exactly_these_rows():
+    cells = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
+    named = [cell for cell in cells if cell[:1] in "RFI" and cell[1:].isdecimal()]
+    assert named == [*RECORDS, *FIELDS, *INCLUDES]
+
+
+@pytest.mark.parametrize("depth", [128, 129, 100_000])
+def test_nesting_has_a_fixed_limit_and_never_overflows_the_stack(depth):
+    found = decode_one(member(), b"[" * depth + b"]" * depth)
+    assert (found == "nested deeper than 128 levels") == (depth > 128)
+
+
+@pytest.mark.parametrize("space", ["\x0b", "\x0c", "\u00a0", "\u2028", "\x00"])
+def test_only_the_four_json_white_spaces_are_white_space(space):
+    assert decode_one(member(), f"{{}}{space}".encode()) == "text after the JSON value"
+    assert decode_one(member(), f"{space}{{}}".encode()) == "not valid JSON"
+
+
+def test_brackets_in_strings_are_no_nesting():
+    text = json.dumps({"a": '"[{' * 500 + "\\"})
+    assert decode_one(member(("a", "text")), text.encode()) == json.loads(text)
+
+
+def test_deepest_jsonb_is_kept():
+    nested = "[" * 127 + "]" * 127
+    assert decode_one(member(("a", "jsonb")), f'{{"a":{nested}}}'.encode()) == {"a": nested}
+
+
+def test_rows_do_not_depend_on_what_other_tables_need():
+    plain = member(("d", "double"), ("i", "bigint"), id="u1")
+    exact = member(("d", "numeric(10,2)"), ("d2", "jsonb"), id="u2")
+    batch = batch_of([b'{"d":0.1,"i":7,"d2":1.0}', b'{"d":1e400,"i":1}', b'{"d":12345678901234567890,"i":1.0}'])
+    alone = decode_batch(batch, FanoutPlan(TICK, (plain,)))["u1"]
+    together = decode_batch(batch, FanoutPlan(TICK, (plain, exact)))["u1"]
+    assert together.data.batch.equals(alone.data.batch)
+    assert together.errors.batch.equals(alone.errors.batch)
+    assert (together.data.hash, together.errors.hash) == (alone.data.hash, alone.errors.hash)
