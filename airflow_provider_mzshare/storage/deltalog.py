@@ -1,0 +1,113 @@
+"""The entries of one Delta log, read as they lie in storage; nothing here writes or decides."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.fs as pafs
+from deltalake.fs import DeltaStorageHandler
+
+LOG = "_delta_log"
+METADATA_PREFIX = "mz_"
+
+_ENTRY = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(\.[^/]*)?\.parquet")
+
+
+@dataclass(frozen=True)
+class TickCommit:
+    """A log entry that carries a tick: its own version, the tick's time, and what the writer noted about it."""
+
+    version: int
+    mz_timestamp: int
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One commit of the log."""
+
+    version: int
+    actions: tuple[Mapping[str, Any], ...]
+
+    def added(self) -> Iterator[str]:
+        return (action["add"]["path"] for action in self.actions if "add" in action)
+
+    def tick(self, app_id: str) -> TickCommit | None:
+        """The tick this entry carries for ``app_id``, if any."""
+        times = [a["txn"]["version"] for a in self.actions if "txn" in a and a["txn"]["appId"] == app_id]
+        if not times:
+            return None
+        info: Mapping[str, Any] = next((a["commitInfo"] for a in self.actions if "commitInfo" in a), {})
+        noted = {key: str(value) for key, value in info.items() if key.startswith(METADATA_PREFIX)}
+        return TickCommit(self.version, times[-1], noted)
+
+
+@dataclass(frozen=True)
+class LogFiles:
+    """What lies in the log folder: versions that have their entry, and versions that have a checkpoint."""
+
+    entries: tuple[int, ...]
+    checkpoints: Mapping[int, str]
+
+
+def open_filesystem(uri: str) -> pafs.FileSystem:
+    """The storage below a table, with paths relative to it: one way for local disks and object stores."""
+    return pafs.PyFileSystem(DeltaStorageHandler(uri))
+
+
+def entry_path(version: int) -> str:
+    return f"{LOG}/{version:020d}.json"
+
+
+def has_entry(filesystem: pafs.FileSystem, version: int) -> bool:
+    return bool(filesystem.get_file_info(entry_path(version)).type == pafs.FileType.File)
+
+
+def read_entry(filesystem: pafs.FileSystem, version: int) -> Entry | None:
+    """One commit, or None where its entry is gone."""
+    try:
+        with filesystem.open_input_file(entry_path(version)) as file:
+            text = file.read().decode()
+    except FileNotFoundError:
+        return None
+    return Entry(version, tuple(json.loads(line) for line in text.splitlines() if line.strip()))
+
+
+def list_log(filesystem: pafs.FileSystem) -> LogFiles:
+    entries, checkpoints = [], {}
+    for info in filesystem.get_file_info(pafs.FileSelector(LOG, allow_not_found=True)):
+        name = info.path.rpartition("/")[2]
+        if match := _ENTRY.fullmatch(name):
+            entries.append(int(match[1]))
+        elif match := _CHECKPOINT.fullmatch(name):
+            checkpoints[int(match[1])] = info.path
+    return LogFiles(tuple(sorted(entries)), checkpoints)
+
+
+def last_checkpoint(filesystem: pafs.FileSystem) -> int | None:
+    """The checkpoint that readers begin with; None where nothing points to one."""
+    try:
+        with filesystem.open_input_file(f"{LOG}/_last_checkpoint") as file:
+            return int(json.loads(file.read())["version"])
+    except FileNotFoundError:
+        return None
+
+
+def find_tick(filesystem: pafs.FileSystem, app_id: str, mz_timestamp: int, *, newest: int) -> TickCommit | None:
+    """The entry that carries a tick, looked for backwards from ``newest``; None where no entry that is left does.
+
+    A tick's version is never "the newest version after my commit": a compaction may have come between.
+    """
+    for version in range(newest, -1, -1):
+        entry = read_entry(filesystem, version)
+        if entry is None:
+            return None
+        commit = entry.tick(app_id)
+        if commit and commit.mz_timestamp <= mz_timestamp:
+            return commit if commit.mz_timestamp == mz_timestamp else None
+    return None
