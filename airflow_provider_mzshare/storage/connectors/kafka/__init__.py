@@ -1,0 +1,1 @@
+"""Kafka: one topic as an upstream."""
