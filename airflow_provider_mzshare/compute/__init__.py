@@ -1,0 +1,1 @@
+"""COMPUTE: what runs. Jobs, launchers, Spark sessions and their jars."""

@@ -1,0 +1,89 @@
+"""What one run of an app is told, as a versioned value in a private file; knows nothing of catalogs or Spark."""
+
+from __future__ import annotations
+
+import os
+import stat
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from airflow_provider_mzshare.errors import BadJobFile
+from airflow_provider_mzshare.settings import check_spark_conf
+
+JOB_FILE = "JOB.json"
+LOG_FILE = "log"
+
+
+class Exit(IntEnum):
+    """How an app ends, as its exit code."""
+
+    STOPPED = 0
+    """Asked to, or nothing was left to do (no tables)."""
+    FAILED = 1
+    """An error that a new start may get over."""
+    WRONG_USE = 2
+    """No job file, or one that cannot be used."""
+    FENCED = 3
+    """Another job holds the source: it took it while this one ran, or held it from the start."""
+    STALLED = 4
+    """The source itself cannot go on; a new start would not either."""
+
+
+class IngestionJob(BaseModel):
+    """Everything the ingestion app of one source needs. ``catalog_url`` and ``connection`` are secret."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    job_id: str
+    source_id: str
+    source_name: str
+    catalog_url: str = Field(repr=False)
+    warehouse: str
+    master: str
+    connection: dict[str, Any] = Field(repr=False)
+    """The resolved connection, in the dict form that storage gives and takes."""
+    folder: Path
+    """The job's own folder: its log, and scratch such as checkpoints."""
+    lease_seconds: float = Field(default=15.0, gt=0)
+    heartbeat_seconds: float = Field(default=3.0, gt=0)
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    jars: list[str] = Field(default_factory=list)
+
+    @field_validator("spark_conf")
+    @classmethod
+    def _allowed(cls, value: dict[str, str]) -> dict[str, str]:
+        return check_spark_conf(value)
+
+
+def write_job_file(job: IngestionJob) -> Path:
+    """Put the job where only this user can read it. One job, one file: a second write is refused."""
+    job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    job.folder.chmod(0o700)
+    path = job.folder / JOB_FILE
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(job.model_dump_json())
+    return path
+
+
+def read_job_file(path: Path) -> IngestionJob:
+    """Read the job and remove its file: secrets stay on disk no longer than the start takes."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise BadJobFile(f"the job file {path} cannot be opened: {error.strerror}") from error
+    with os.fdopen(descriptor, encoding="utf-8") as file:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
+            raise BadJobFile(f"the job file {path} is not private to this user")
+        text = file.read()
+    path.unlink()
+    try:
+        return IngestionJob.model_validate_json(text)
+    except ValidationError as error:
+        # The error's own text quotes the input, which holds secrets.
+        fields = ", ".join(sorted({".".join(map(str, e["loc"])) or "the whole" for e in error.errors()}))
+        raise BadJobFile(f"the job file {path} is not one this version can run: {fields}") from None

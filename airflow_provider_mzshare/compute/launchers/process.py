@@ -1,0 +1,186 @@
+"""Runs an app as a detached process of this machine: no shell, nothing secret in its arguments or environment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from airflow_provider_mzshare.compute.jobs import LOG_FILE, IngestionJob, write_job_file
+from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness
+from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment, package_root
+from airflow_provider_mzshare.errors import LaunchFailed
+
+_NOTE = "process.json"
+_SAME_START_SECONDS = 2.0
+"""Start times are counted from the boot time, which moves a little when the clock is set."""
+_POLL_SECONDS = 0.2
+_KILL_SECONDS = 10.0
+"""New members may appear between two looks; one stuck in the kernel dies when that lets go of it."""
+
+_children: list[subprocess.Popen[bytes]] = []
+"""Started by this process and not known to have ended: dropped any earlier, they could not be reaped."""
+
+
+def find_app(name: str = "ingest") -> Path:
+    """A Spark app's file: inside the package where it was installed, beside it in a checkout."""
+    for folder in (package_root() / "spark_apps", package_root().parent / "spark_apps"):
+        if (path := folder / f"{name}.py").is_file():
+            return path
+    raise LaunchFailed(f"the Spark app {name}.py is not installed", hint="pip install --force-reinstall the package")
+
+
+def process_identity(pid: int | None = None) -> tuple[int, float]:
+    """Pid and start time of a process (this one by default), as an app notes them for its job."""
+    process = psutil.Process(pid)
+    return process.pid, process.create_time()
+
+
+class ProcessLauncher:
+    """:param app: the Python file to run; by default the ingestion app.
+    :param nice: how far to step back behind other processes (0 to 19).
+    """
+
+    name = "process"
+
+    def __init__(self, app: Path | None = None, *, nice: int = 0) -> None:
+        self._app, self._nice = app, nice
+
+    def start(self, job: IngestionJob) -> Handle:
+        app = self._app or find_app()
+        job_file = write_job_file(job)
+        try:
+            with open(os.open(job.folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
+                child = subprocess.Popen(
+                    [sys.executable, str(app), str(job_file)],
+                    cwd=job.folder,
+                    env=app_environment(os.environ, job.job_id),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    close_fds=True,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            job_file.unlink(missing_ok=True)
+            raise LaunchFailed(f"job {job.job_id} could not be started: {error}") from error
+        _children.append(child)
+        handle = self._describe(job, child.pid)
+        _note(handle)
+        return handle
+
+    def _describe(self, job: IngestionJob, pid: int) -> Handle:
+        started: float | None = None
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            started = process.create_time()
+            if self._nice:
+                process.nice(min(19, process.nice() + self._nice))
+        return Handle(job.job_id, job.folder, socket.gethostname(), pid, started)
+
+    def find(self, job_id: str, folder: Path) -> Handle | None:
+        """A run of this machine: by the note of its start, or by its mark alone should that be missing."""
+        if (noted := _noted(job_id, folder)) is not None:
+            return noted
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if os.getsid(process.pid) == process.pid and process.environ().get(JOB_MARK) == job_id:
+                    return Handle(job_id, folder, socket.gethostname(), process.pid, process.create_time())
+        return None
+
+    def status(self, handle: Handle) -> Liveness:
+        if handle.host != socket.gethostname():
+            return "unknown"
+        _reap()
+        return "alive" if self._driver(handle) else "gone"
+
+    def request_stop(self, handle: Handle) -> None:
+        """TERM to the driver only: its children would otherwise end before it has finished its tick."""
+        if driver := self._driver(handle):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                driver.send_signal(signal.SIGTERM)
+
+    def kill(self, handle: Handle) -> int:
+        """KILL by session: Spark's Python daemons have process groups of their own, but the driver's session."""
+        killed, deadline = 0, time.monotonic() + _KILL_SECONDS
+        while (victims := self._session(handle)) and time.monotonic() < deadline:
+            for victim in victims:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    victim.kill()
+                    killed += 1
+            _reap()
+            psutil.wait_procs(victims, timeout=_POLL_SECONDS)
+        return killed
+
+    def logs(
+        self, handle: Handle, *, tail: int | None = None, follow: Callable[[], bool] | None = None
+    ) -> Iterator[str]:
+        path = handle.folder / LOG_FILE
+        if not path.is_file():
+            return
+        with path.open(encoding="utf-8", errors="replace") as file:
+            lines = file.readlines()
+            yield from (line.rstrip("\n") for line in (lines if tail is None else lines[-tail:] if tail else []))
+            while follow is not None:
+                going_on = follow()  # asked before reading, so that the last lines are not missed
+                yield from (line.rstrip("\n") for line in file.readlines())
+                if not going_on:
+                    return
+                time.sleep(_POLL_SECONDS)
+
+    def _driver(self, handle: Handle) -> psutil.Process | None:
+        """The run's own process, never another one that was given the same pid later."""
+        if handle.pid is None or handle.started is None or handle.host != socket.gethostname():
+            return None
+        try:
+            process = psutil.Process(handle.pid)
+            if abs(process.create_time() - handle.started) > _SAME_START_SECONDS:
+                return None
+            return process if process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+    def _session(self, handle: Handle) -> list[psutil.Process]:
+        """What lives in the run's session and carries its mark; a session number alone may be somebody else's."""
+        if handle.pid is None or handle.host != socket.gethostname():
+            return []
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if (
+                    os.getsid(process.pid) == handle.pid
+                    and process.status() != psutil.STATUS_ZOMBIE
+                    and process.environ().get(JOB_MARK) == handle.job_id
+                ):
+                    found.append(process)
+        return found
+
+
+def _reap() -> None:
+    """An ended child stays a zombie until somebody asks for its exit code."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def _note(handle: Handle) -> None:
+    """An app that dies before it can tell its pid to anybody is known to have died by this."""
+    note = {"job": handle.job_id, "host": handle.host, "pid": handle.pid, "started": handle.started}
+    unfinished = handle.folder / f"{_NOTE}.new"
+    unfinished.write_text(json.dumps(note), encoding="utf-8")
+    unfinished.rename(handle.folder / _NOTE)
+
+
+def _noted(job_id: str, folder: Path) -> Handle | None:
+    try:
+        note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
+        return Handle(job_id, folder, note["host"], note["pid"], note["started"]) if note["job"] == job_id else None
+    except (OSError, ValueError, KeyError):
+        return None

@@ -1,0 +1,84 @@
+"""Opens the Spark session of an app, with what a long-running driver on a small or large machine needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOOPBACK = "127.0.0.1"
+
+DELTA_CONF = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a session that reads tables with Spark needs; the apps write through delta-rs and do without."""
+
+
+def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> dict[str, str]:
+    conf = {
+        "spark.master": master,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.streaming.stopTimeout": "60s",
+    }
+    if master.startswith("local"):
+        # Nothing of a single-machine app is reachable from elsewhere.
+        conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    return conf
+
+
+@contextmanager
+def open_session(
+    name: str,
+    *,
+    master: str,
+    jars: Sequence[str | Path],
+    scratch: Path,
+    conf: Mapping[str, str] | None = None,
+    py_files: Sequence[Path] = (),
+) -> Iterator[SparkSession]:
+    """A session of its own, stopped at the end. ``py_files`` travel to the executors."""
+    from pyspark.sql import SparkSession
+
+    scratch.mkdir(parents=True, exist_ok=True)
+    # A driver that was not started by spark-submit takes the workers' Python from here only.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**session_conf(master=master, jars=jars, scratch=scratch), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        for file in py_files:
+            spark.sparkContext.addPyFile(str(file))
+        yield spark
+    finally:
+        spark.stop()
+        _end_jvm()
+
+
+def _end_jvm() -> None:
+    """``stop`` leaves the JVM running for a next session; there is none."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()

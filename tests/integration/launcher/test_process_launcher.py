@@ -1,0 +1,260 @@
+"""The mechanics of a detached run, with small real processes in the place of the Spark app."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from airflow_provider_mzshare.compute.jobs import IngestionJob
+from airflow_provider_mzshare.compute.launchers.base import Handle
+from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher, find_app, process_identity
+from airflow_provider_mzshare.errors import LaunchFailed
+from tests.support.waiting import wait_until
+
+APP = """
+import json, os, signal, subprocess, sys, time
+from pathlib import Path
+from airflow_provider_mzshare.compute.jobs import read_job_file
+
+job = read_job_file(Path(sys.argv[1]))
+fresh = "import time; print('helper', flush=True); time.sleep(600)"
+# As pyspark does: a daemon with a process group of its own, in the same session.
+helper = subprocess.Popen([sys.executable, "-c", fresh], process_group=0) if sys.version_info >= (3, 11) else (
+    subprocess.Popen([sys.executable, "-c", fresh], preexec_fn=os.setpgrp))
+stopping = []
+if not job.source_name.endswith("stubborn"):
+    signal.signal(signal.SIGTERM, lambda *_: stopping.append(1))
+else:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+facts = {
+    "pid": os.getpid(), "sid": os.getsid(0), "helper": helper.pid, "helper_group": os.getpgid(helper.pid),
+    "env": dict(os.environ), "argv": sys.argv, "cwd": os.getcwd(),
+    "stdin": os.readlink("/proc/self/fd/0"), "fds": sorted(os.listdir("/proc/self/fd")), "url": job.catalog_url,
+}
+Path("facts.tmp").write_text(json.dumps(facts))
+os.rename("facts.tmp", "facts.json")
+print("ready", flush=True)
+while not stopping:
+    time.sleep(0.02)
+print("finished the tick", flush=True)
+helper.kill()
+"""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    path = tmp_path / "app.py"
+    path.write_text(APP)
+    return path
+
+
+@pytest.fixture
+def launcher(app: Path) -> ProcessLauncher:
+    return ProcessLauncher(app)
+
+
+@pytest.fixture
+def handles(launcher: ProcessLauncher) -> Iterator[list[Handle]]:
+    started: list[Handle] = []
+    yield started
+    for handle in started:
+        launcher.kill(handle)
+
+
+def job_in(folder: Path, *, name: str = "public.s") -> IngestionJob:
+    return IngestionJob(
+        job_id=f"ingest-{folder.name}",
+        source_id="u1",
+        source_name=name,
+        catalog_url="postgresql+psycopg://u:hunter2@h/d",
+        warehouse="/wh",
+        master="local[1]",
+        connection={"password": "hunter2"},
+        folder=folder,
+    )
+
+
+def started(
+    launcher: ProcessLauncher, handles: list[Handle], folder: Path, *, name: str = "public.s"
+) -> tuple[Handle, dict[str, object]]:
+    handle = launcher.start(job_in(folder, name=name))
+    handles.append(handle)
+    facts = folder / "facts.json"
+    wait_until(facts.exists, 20, "the app to write its facts")
+    return handle, json.loads(facts.read_text())
+
+
+def test_a_run_is_detached_private_and_told_nothing_secret(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA", '{"password": "hunter2"}')
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "hunter2")
+    monkeypatch.setenv("MZSHARE_CATALOG", "postgresql://u:hunter2@h/d")
+    handle, facts = started(launcher, handles, tmp_path / "a")
+
+    assert facts["pid"] == facts["sid"] == handle.pid
+    assert facts["sid"] != os.getsid(0)
+    assert facts["url"] == "postgresql+psycopg://u:hunter2@h/d", "the secret travels in the job file"
+    env = facts["env"]
+    assert isinstance(env, dict)
+    assert not [name for name in env if "AIRFLOW" in name]
+    assert "hunter2" not in json.dumps([env, facts["argv"]])
+    assert facts["cwd"] == str(tmp_path / "a")
+    assert facts["stdin"] == "/dev/null"
+    assert not (tmp_path / "a" / "JOB.json").exists(), "the app has removed its file"
+    assert "hunter2" not in (tmp_path / "a" / "log").read_text()
+    assert process_identity(handle.pid) == (handle.pid, handle.started)
+
+
+def test_no_open_file_of_the_caller_is_inherited(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
+) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(descriptor, True)
+    try:
+        _, facts = started(launcher, handles, tmp_path / "a")
+    finally:
+        os.close(descriptor)
+    assert facts["fds"] == ["0", "1", "2", "3"], "3 is the listing itself"
+
+
+def test_a_run_outlives_the_process_that_started_it(app: Path, tmp_path: Path, handles: list[Handle]) -> None:
+    folder = tmp_path / "a"
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from airflow_provider_mzshare.compute.jobs import IngestionJob\n"
+        "from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher\n"
+        "job = IngestionJob.model_validate_json(sys.stdin.read())\n"
+        "handle = ProcessLauncher(Path(sys.argv[1])).start(job)\n"
+        "print(handle.pid, handle.started)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(app)],
+        input=job_in(folder).model_dump_json(), capture_output=True, text=True, check=True, start_new_session=True,
+    )  # fmt: skip
+    pid, begin = done.stdout.split()
+    handle = Handle("ingest-a", folder, os.uname().nodename, int(pid), float(begin))
+    handles.append(handle)
+    wait_until((folder / "facts.json").exists, 20, "the app to be ready")
+    assert ProcessLauncher().status(handle) == "alive"
+    assert ProcessLauncher().find("ingest-a", folder) == handle
+    (folder / "process.json").unlink()
+    assert ProcessLauncher().find("ingest-a", folder) == handle, "by its mark, when the note is missing"
+    assert ProcessLauncher().find("ingest-b", folder) is None
+
+
+def test_a_stop_reaches_the_driver_alone_and_lets_it_finish(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
+) -> None:
+    handle, _ = started(launcher, handles, tmp_path / "a")
+    launcher.request_stop(handle)
+    wait_until(lambda: launcher.status(handle) == "gone", 10, "the app to end")
+    assert list(launcher.logs(handle))[-1] == "finished the tick"
+
+
+def test_a_kill_takes_the_whole_session_other_process_groups_included(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
+) -> None:
+    handle, facts = started(launcher, handles, tmp_path / "a", name="stubborn")
+    helper = facts["helper"]
+    assert isinstance(helper, int)
+    assert facts["helper_group"] == helper != handle.pid
+    launcher.request_stop(handle)
+    assert launcher.status(handle) == "alive", "this app does not listen"
+
+    assert launcher.kill(handle) >= 2
+    assert launcher.status(handle) == "gone"
+    assert not psutil.pid_exists(helper) or psutil.Process(helper).status() == psutil.STATUS_ZOMBIE
+    assert launcher.kill(handle) == 0, "a second kill finds nothing"
+
+
+def test_a_kill_finds_what_a_dead_driver_left_behind(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
+) -> None:
+    handle, facts = started(launcher, handles, tmp_path / "a")
+    assert handle.pid is not None
+    os.kill(handle.pid, signal.SIGKILL)
+    wait_until(lambda: launcher.status(handle) == "gone", 10, "the driver to be gone")
+    helper = facts["helper"]
+    assert isinstance(helper, int)
+    assert psutil.pid_exists(helper)
+    assert launcher.kill(handle) == 1
+    wait_until(
+        lambda: not psutil.pid_exists(helper) or psutil.Process(helper).status() == psutil.STATUS_ZOMBIE,
+        10,
+        "the helper to be gone",
+    )
+
+
+def test_a_recycled_pid_is_never_signalled(launcher: ProcessLauncher, tmp_path: Path) -> None:
+    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    try:
+        pid, begin = process_identity(stranger.pid)
+        older = Handle("ingest-a", tmp_path, os.uname().nodename, pid, begin - 60)
+        assert launcher.status(older) == "gone"
+        launcher.request_stop(older)
+        assert launcher.kill(older) == 0
+        # Even with the right start time a process without the run's mark is not ours to kill.
+        assert launcher.kill(replace(older, started=begin)) == 0
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_process_of_another_machine_is_left_alone(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
+) -> None:
+    handle, _ = started(launcher, handles, tmp_path / "a")
+    elsewhere = replace(handle, host="another-machine")
+    assert launcher.status(elsewhere) == "unknown"
+    launcher.request_stop(elsewhere)
+    assert launcher.kill(elsewhere) == 0
+    assert launcher.status(handle) == "alive"
+
+
+def test_an_ended_child_does_not_stay_a_zombie_of_a_long_running_caller(tmp_path: Path) -> None:
+    script = tmp_path / "quick.py"
+    script.write_text("print('done')")
+    launcher = ProcessLauncher(script)
+    handle = launcher.start(job_in(tmp_path / "a"))
+    wait_until(lambda: launcher.status(handle) == "gone", 10, "the script to end")
+    assert handle.pid is not None
+    wait_until(lambda: not psutil.pid_exists(handle.pid or 0), 5, "the script to be reaped")
+
+
+def test_logs_follow_until_told_to_stop(launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path) -> None:
+    handle, _ = started(launcher, handles, tmp_path / "a")
+    lines = []
+    for line in launcher.logs(handle, follow=lambda: launcher.status(handle) == "alive"):
+        lines.append(line)
+        if line == "ready":
+            launcher.request_stop(handle)
+    assert [x for x in lines if x != "helper"] == ["ready", "finished the tick"]
+    assert list(launcher.logs(handle, tail=1)) == ["finished the tick"]
+
+
+def test_a_start_that_cannot_happen_leaves_no_secret_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    with pytest.raises(LaunchFailed, match="ingest-a"):
+        ProcessLauncher(tmp_path / "app.py").start(job_in(tmp_path / "a"))
+    assert not (tmp_path / "a" / "JOB.json").exists()
+
+
+def test_an_app_that_is_not_installed_is_one_clear_error() -> None:
+    with pytest.raises(LaunchFailed, match=r"nothing\.py is not installed"):
+        find_app("nothing")
+
+
+def test_a_run_can_be_told_to_step_back(app: Path, handles: list[Handle], tmp_path: Path) -> None:
+    handle, _ = started(ProcessLauncher(app, nice=5), handles, tmp_path / "a")
+    assert psutil.Process(handle.pid).nice() == psutil.Process().nice() + 5

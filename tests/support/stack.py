@@ -1,0 +1,310 @@
+"""A home of its own on the test broker: catalog, warehouse and connection, with apps in this process or detached."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute.jobs import IngestionJob
+from airflow_provider_mzshare.compute.launchers.base import Handle
+from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+from airflow_provider_mzshare.control.catalog import items, jobs, reads
+from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.jobs import Job
+from airflow_provider_mzshare.control.catalog.lookup import TableItem, find_source, find_table
+from airflow_provider_mzshare.control.catalog.models import CollectionRow, TickRow
+from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.connections import Connection
+from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
+from airflow_provider_mzshare.storage.ingestion.runner import End, Ingestion
+from airflow_provider_mzshare.storage.reading import read_arrow
+from airflow_provider_mzshare.types.ids import ItemId, JobId, new_job_id
+from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourceSpec, SourceSettings, Start, TableSpec
+from tests.support.model import Expected, difference, expected, records, within
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FAST = SourceSettings(trigger_interval_ms=200, idle_tick_seconds=0.5)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as a test asks for it, for us and for the model alike."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...] = ()
+    format: str = "json"
+    include: tuple[str, ...] = ()
+    on_decode_error: str = "record"
+
+    def spec(self, topic: str) -> TableSpec:
+        return TableSpec(
+            reference=topic,
+            format=self.format,  # type: ignore[arg-type]
+            columns=tuple(ColumnSpec(name=n, type=t) for n, t in self.columns),
+            include=tuple(Include(what=w, name=f"k_{w}") for w in self.include),  # type: ignore[arg-type]
+            on_decode_error=self.on_decode_error,  # type: ignore[arg-type]
+        )
+
+    def model(self, upstream: Sequence[Any]) -> Expected:
+        return expected(upstream, format=self.format, columns=self.columns, include=self.include)
+
+
+class RunningApp:
+    """An ingestion in a thread of this process, with the real Spark, broker, catalog and warehouse."""
+
+    def __init__(self, app: Ingestion) -> None:
+        self.app = app
+        self.end: End | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.end = self.app.run()
+        except Exception as error:
+            self.end = End("failed", repr(error))
+        finally:
+            self.app.upstream.close()
+
+    def stop(self, timeout: float = 60) -> End:
+        self.app.stop.set()
+        return self.join(timeout)
+
+    def join(self, timeout: float = 60) -> End:
+        self._thread.join(timeout)
+        assert self.end is not None, f"the app did not end within {timeout} s"
+        return self.end
+
+
+@dataclass
+class Stack:
+    folder: Path
+    kafka: EmbeddedKafka
+    catalog: Catalog
+    spark: SparkSession | None = None
+    connection: Mapping[str, Any] = field(default_factory=dict)
+    launcher: ProcessLauncher = field(default_factory=ProcessLauncher)
+    lease_seconds: float = 2.0
+    heartbeat_seconds: float = 0.5
+    warehouse_name: str = "warehouse"
+
+    def __post_init__(self) -> None:
+        self.catalog.upgrade()
+        self.warehouse.mkdir(parents=True, exist_ok=True)
+        self.connection = self.connection or {
+            "conn_type": "kafka",
+            "extra": {"bootstrap.servers": self.kafka.bootstrap},
+        }
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / self.warehouse_name
+
+    @property
+    def env(self) -> dict[str, str]:
+        """For the command line."""
+        return {
+            "MZSHARE_HOME": str(self.folder),
+            "MZSHARE_CATALOG": self.catalog.url,
+            "MZSHARE_WAREHOUSE": str(self.warehouse),
+            "AIRFLOW_CONN_KAFKA_TEST": json.dumps(self.connection),
+            "MZSHARE_LEASE_SECONDS": str(self.lease_seconds),
+            "MZSHARE_HEARTBEAT_SECONDS": str(self.heartbeat_seconds),
+            "MZSHARE_MASTER": "local[2]",
+        }
+
+    @property
+    def config(self) -> KafkaConfig:
+        return KafkaConfig.from_connection(Connection.from_dict({"name": "kafka_test", **self.connection}))
+
+    def upstream(self, topic: str) -> KafkaUpstream:
+        return KafkaUpstream(self.config, topic)
+
+    # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def create(
+        self,
+        source: str,
+        topic: str,
+        tables: Sequence[Table],
+        settings: SourceSettings = FAST,
+        start: Start | None = None,
+    ) -> ItemId:
+        spec = KafkaSourceSpec(connection="kafka_test", topic=topic, start=start or Start())
+        with self.upstream(topic) as upstream:
+            found = upstream.inspect(spec.start)
+        with self.catalog.write() as session:
+            source_id = items.create_source(
+                session,
+                name=("public", source),
+                spec=spec,
+                settings=settings,
+                incarnation=found.info.incarnation,
+                start=found.start,
+            )
+            for table in tables:
+                items.create_table(session, name=("public", table.name), source_id=source_id, spec=table.spec(topic))
+        return source_id
+
+    def store(self, source_id: ItemId) -> CatalogTickStore:
+        return CatalogTickStore(self.catalog, source_id)
+
+    def table(self, name: str) -> TableItem:
+        with self.catalog.read() as session:
+            return find_table(session, ("public", name))
+
+    def source_id(self, name: str) -> ItemId:
+        with self.catalog.read() as session:
+            return find_source(session, ("public", name)).id
+
+    # ── apps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def start(self, source_id: ItemId, **changes: Any) -> RunningApp:
+        """In this process."""
+        assert self.spark is not None
+        with self.catalog.read() as session:
+            topic = items.get_source_item(session, source_id).spec.topic
+        job_id = new_job_id("test")
+        folder = self.folder / "jobs" / job_id
+        folder.mkdir(parents=True)
+        given: dict[str, Any] = {
+            "spark": self.spark,
+            "store": self.store(source_id),
+            "upstream": self.upstream(topic),
+            "reader": KafkaReader(self.spark, self.config, topic),
+            "source_id": source_id,
+            "job_id": job_id,
+            "root": str(self.warehouse),
+            "folder": folder,
+            "lease_seconds": self.lease_seconds,
+            "heartbeat_seconds": self.heartbeat_seconds,
+            "stop": threading.Event(),
+        }
+        return RunningApp(Ingestion(**{**given, **changes}))
+
+    @contextmanager
+    def running(self, source_id: ItemId, **changes: Any) -> Iterator[RunningApp]:
+        app = self.start(source_id, **changes)
+        try:
+            yield app
+        finally:
+            app.stop()
+
+    def launch(
+        self, source_id: ItemId, *, master: str = "local[2]", spark_conf: Mapping[str, str] | None = None
+    ) -> Handle:
+        """Detached, as a user would."""
+        job_id = new_job_id("ingest")
+        folder = self.folder / "jobs" / job_id
+        with self.catalog.write() as session:
+            jobs.create_job(
+                session,
+                kind="ingest",
+                source_id=source_id,
+                launcher="process",
+                folder=str(folder),
+                master=master,
+                job_id=job_id,
+            )
+        return self.launcher.start(
+            IngestionJob(
+                job_id=job_id,
+                source_id=source_id,
+                source_name="test",
+                catalog_url=self.catalog.url,
+                warehouse=str(self.warehouse),
+                master=master,
+                connection={"name": "kafka_test", **self.connection},
+                folder=folder,
+                lease_seconds=self.lease_seconds,
+                heartbeat_seconds=self.heartbeat_seconds,
+                spark_conf=dict(spark_conf or {}),
+                jars=[str(jar) for jar in jars.spark_jars(jars.default_folder())],
+            )
+        )
+
+    def job(self, job_id: str) -> Job:
+        with self.catalog.read() as session:
+            return jobs.get_job(session, JobId(job_id))
+
+    def log(self, handle: Handle, lines: int = 40) -> str:
+        return "\n".join(self.launcher.logs(handle, tail=lines))
+
+    # ── waiting and comparing ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def wait_caught_up(self, source_id: ItemId, names: Sequence[str], timeout: float = 90) -> None:
+        """Until the tables stand at what the topic has now, with nothing pending."""
+        with self.catalog.read() as session:
+            topic = items.get_source_item(session, source_id).spec.topic
+        with self.upstream(topic) as upstream:
+            end = upstream.end_offsets()
+
+        def there() -> bool:
+            return all(self.table(name).position >= end for name in names) and not self.store(source_id).load().pending
+
+        wait_until(there, timeout, f"{', '.join(names)} at {end}")
+
+    def rows(self, name: str, *, tick: int | None = None) -> Counter[tuple[Any, ...]]:
+        return self._rows(name, "data", tick)
+
+    def error_places(self, name: str) -> Counter[tuple[int, int]]:
+        return Counter({row[-2:]: count for row, count in self._rows(name, "errors", None).items()})
+
+    def _rows(self, name: str, role: str, tick: int | None) -> Counter[tuple[Any, ...]]:
+        """Values, then partition and offset."""
+        with self.catalog.read() as session:
+            point = reads.table_read_point(session, find_table(session, ("public", name)).id, tick=tick)
+        path, version = (
+            (point.data_path, point.data_version) if role == "data" else (point.errors_path, point.errors_version)
+        )
+        table = read_arrow(str(self.warehouse), path, version, with_system_columns=True).drop_columns(["_mz_tick"])
+        return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def check(self, topic: str, tables: Sequence[Table]) -> None:
+        """Every table equals the model of the topic, up to where the table says it is."""
+        upstream = records(self.kafka, topic)
+        for table in tables:
+            wanted = table.model(within(upstream, self.table(table.name).position.offsets))
+            assert not (found := difference(self.rows(table.name), wanted.rows)), f"{table.name}: {found}"
+            assert self.error_places(table.name) == Counter(wanted.errors), f"{table.name}: errors differ"
+
+    def tick_stats(self, source_id: ItemId) -> list[dict[str, float]]:
+        query = select(TickRow.stats).where(TickRow.source_id == source_id).order_by(TickRow.number)
+        with self.catalog.read() as session:
+            return [json.loads(stats) for stats in session.scalars(query) if stats]
+
+    def collections(self, session: Session, name: str) -> dict[str, str]:
+        """Role to path, below the warehouse."""
+        table = find_table(session, ("public", name))
+        query = select(CollectionRow.role, CollectionRow.path).where(CollectionRow.table_id == table.id)
+        return {row.role: row.path for row in session.execute(query)}
+
+    # ── the catalog's file ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def sqlite(self, statement: str) -> None:
+        with closing(sqlite3.connect(self.folder / "catalog.db", timeout=30)) as connection:
+            connection.execute(statement)
+
+    def sqlite_restore(self, copy: Path) -> None:
+        with (
+            closing(sqlite3.connect(copy)) as old,
+            closing(sqlite3.connect(self.folder / "catalog.db", timeout=30)) as now,
+        ):
+            old.backup(now)

@@ -1,0 +1,91 @@
+"""Settings come from the environment, and a bad value is one clear error that shows no secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mzshare.errors import BadSetting
+from airflow_provider_mzshare.settings import Settings
+
+
+def test_defaults_live_under_the_home_folder() -> None:
+    settings = Settings.from_environment({"MZSHARE_HOME": "/data/mz"})
+    assert settings.catalog_url == "sqlite:////data/mz/catalog.db"
+    assert settings.warehouse == "/data/mz/warehouse"
+    assert settings.jobs == Path("/data/mz/jobs")
+    assert settings.master == "local[*]"
+    assert (settings.lease_seconds, settings.heartbeat_seconds) == (15.0, 3.0)
+    assert settings.catalog_is_embedded
+
+
+def test_home_is_in_the_users_folder_and_an_empty_variable_counts_as_unset() -> None:
+    settings = Settings.from_environment({"MZSHARE_HOME": ""})
+    assert settings.home == Path.home() / ".mzshare"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("postgresql://u:p@h/d", "postgresql+psycopg://u:p@h/d"),
+        ("postgres://u:p@h/d", "postgresql+psycopg://u:p@h/d"),
+        ("postgresql+psycopg://u:p@h/d", "postgresql+psycopg://u:p@h/d"),
+        ("sqlite:////var/lib/c.db", "sqlite:////var/lib/c.db"),
+    ],
+)
+def test_catalog_urls_are_brought_to_one_form(given: str, kept: str) -> None:
+    assert Settings.from_environment({"MZSHARE_CATALOG": given}).catalog_url == kept
+
+
+def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processes() -> None:
+    url = Settings.from_environment({"MZSHARE_CATALOG": "sqlite:///c.db"}).catalog_url
+    assert url == f"sqlite:///{Path.cwd() / 'c.db'}"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("MZSHARE_CATALOG", "mysql://u:hunter2@h/d"),
+        ("MZSHARE_CATALOG", "hunter2"),
+        ("MZSHARE_CATALOG", "sqlite://"),
+        ("MZSHARE_CATALOG", "sqlite:///:memory:"),
+        ("MZSHARE_WAREHOUSE", "ftp://u:hunter2@h/d"),
+        ("MZSHARE_HOME", "s3://bucket/home"),
+        ("MZSHARE_MASTER", "yarn"),
+        ("MZSHARE_MASTER", "local[0]"),
+        ("MZSHARE_MASTER", "spark://user@host:7077"),
+        ("MZSHARE_LEASE_SECONDS", "soon"),
+        ("MZSHARE_LEASE_SECONDS", "nan"),
+        ("MZSHARE_HEARTBEAT_SECONDS", "14"),
+        ("MZSHARE_SPARK_CONF", "[]"),
+        ("MZSHARE_SPARK_CONF", '{"spark.driver.extraJavaOptions": "-javaagent:x"}'),
+        ("MZSHARE_SPARK_CONF", '{"spark.jars": "x.jar"}'),
+    ],
+)
+def test_a_bad_value_is_refused_by_name_without_showing_a_password(variable: str, value: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        Settings.from_environment({variable: value})
+    assert caught.value.line.startswith(variable)
+    assert "hunter2" not in caught.value.line
+    assert "\n" not in caught.value.line
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*,3]", "spark://a:7077", "spark://a:7077,b:7077"])
+def test_masters_that_are_accepted(master: str) -> None:
+    assert Settings.from_environment({"MZSHARE_MASTER": master}).master == master
+
+
+def test_warehouse_may_be_an_object_store_or_a_file_uri() -> None:
+    assert Settings.from_environment({"MZSHARE_WAREHOUSE": "s3://bucket/wh/"}).warehouse == "s3://bucket/wh"
+    assert Settings.from_environment({"MZSHARE_WAREHOUSE": "file:///srv/wh"}).warehouse == "/srv/wh"
+
+
+def test_spark_settings_become_text() -> None:
+    env = {"MZSHARE_SPARK_CONF": '{"spark.driver.memory": "2g", "spark.ui.enabled": false, "spark.cores.max": 2}'}
+    conf = Settings.from_environment(env).spark_conf
+    assert conf == {"spark.driver.memory": "2g", "spark.ui.enabled": "false", "spark.cores.max": "2"}
+
+
+def test_the_catalogs_password_is_not_shown() -> None:
+    assert "hunter2" not in repr(Settings.from_environment({"MZSHARE_CATALOG": "postgresql://u:hunter2@h/d"}))
