@@ -1,0 +1,81 @@
+"""What commands share: settings, the open catalog, connections. All made when first needed, for a quick start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.settings import Settings
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.compute.launchers.base import Launcher
+    from airflow_provider_mzshare.control.catalog import Catalog
+    from airflow_provider_mzshare.control.catalog.items import SourceItem, TableItem
+    from airflow_provider_mzshare.control.reconciler import Reconciler
+    from airflow_provider_mzshare.control.status import StatusReader
+    from airflow_provider_mzshare.storage.connections import ConnectionStore
+
+
+def settings() -> Settings:
+    return Settings.from_environment()
+
+
+@contextmanager
+def open_catalog(chosen: Settings, *, create: bool = False, keep: bool = True) -> Iterator[Catalog]:
+    """:param create: make an embedded catalog that is not there yet.
+    :param keep: False, for a trial: such a new one is made elsewhere and thrown away.
+    """
+    from airflow_provider_mzshare.control.catalog import Catalog
+
+    catalog = Catalog(chosen.catalog_url)
+    with ExitStack() as cleanup:
+        cleanup.callback(catalog.close)
+        if create and catalog.is_embedded and catalog.revision() is None:
+            if keep:
+                chosen.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            else:
+                catalog = Catalog(
+                    f"sqlite:///{cleanup.enter_context(TemporaryDirectory(prefix='mzshare-'))}/catalog.db"
+                )
+                cleanup.callback(catalog.close)
+            catalog.ensure()
+        yield catalog
+
+
+def connections() -> ConnectionStore:
+    from airflow_provider_mzshare.hooks.connections import default_connections
+
+    return default_connections()
+
+
+def launcher() -> Launcher:
+    from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+
+    return ProcessLauncher()
+
+
+def reconciler(catalog: Catalog, chosen: Settings, *, stop_seconds: float | None = None) -> Reconciler:
+    from airflow_provider_mzshare.control.reconciler import STOP_SECONDS, Reconciler
+
+    grace = STOP_SECONDS if stop_seconds is None else stop_seconds
+    return Reconciler(catalog, chosen, connections(), launcher(), stop_seconds=grace)
+
+
+def status_reader(catalog: Catalog, *, ask_upstreams: bool = False) -> StatusReader:
+    from airflow_provider_mzshare.control.status import StatusReader
+
+    return StatusReader(catalog, launcher(), connections() if ask_upstreams else None)
+
+
+def find_item(catalog: Catalog, name: str) -> SourceItem | TableItem:
+    from airflow_provider_mzshare.control.names import find_item as find
+
+    return find(catalog, name)
+
+
+def find_source(catalog: Catalog, name: str) -> SourceItem:
+    from airflow_provider_mzshare.control.names import find_source as find
+
+    return find(catalog, name)

@@ -1,0 +1,54 @@
+"""The command ``read``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+
+_TABLE_ROWS = 100
+"""As many rows as a person can look at; a program gets them all."""
+_CHUNK = 10_000
+
+
+def register(app: typer.Typer) -> None:
+    app.command("read")(read)
+
+
+def read(
+    name: Annotated[str, typer.Argument(help="A table.")],
+    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="As of this mz_timestamp.")] = None,
+    tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="As of this tick.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", min=0, metavar="N", help=f"First rows only ({_TABLE_ROWS} in a table, else all)."),
+    ] = None,
+    errors: Annotated[bool, typer.Option("--errors", help="Records that could not be decoded, instead.")] = False,
+    system_columns: Annotated[
+        bool, typer.Option("--system-columns", help="With tick, partition and offset of each row.")
+    ] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Print a table's rows, now or as of a time."""
+    if as_of is not None and tick is not None:
+        raise typer.BadParameter("--as-of and --tick exclude each other")
+    from airflow_provider_mzshare.control.reading import Query, read_table
+
+    chosen = context.settings()
+    shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
+    query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
+    with context.open_catalog(chosen) as catalog:
+        rows = read_table(catalog, chosen.warehouse, name, query, as_of_ms=as_of, tick=tick)
+    if limit is None and output is Output.table and rows.num_rows > _TABLE_ROWS:
+        rows = rows.slice(0, _TABLE_ROWS)
+        typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)
+    print_rows(rows.schema.names, _rows(rows), output)
+
+
+def _rows(table: Any) -> Iterator[dict[str, Any]]:
+    for batch in table.to_batches(max_chunksize=_CHUNK):
+        yield from batch.to_pylist()

@@ -1,0 +1,132 @@
+"""Commands about what runs: ``reconcile``, ``start``, ``stop``, ``logs``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.catalog.items import Desired
+    from airflow_provider_mzshare.control.reconciler import Outcome, Reconciler
+
+_COLUMNS = ("subject", "action", "ok", "detail", "hint")
+
+
+def register(app: typer.Typer) -> None:
+    for command in (reconcile, start, stop, logs):
+        app.command()(command)
+
+
+def reconcile(
+    loop: Annotated[float | None, typer.Option("--loop", min=0.1, metavar="SECONDS", help="Again and again.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Start what should run, stop what should not, tidy up."""
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
+        reconciler = context.reconciler(catalog, chosen)
+        if dry_run:
+            plan = [
+                {"subject": a.subject, "action": a.verb, "ok": True, "detail": a.why, "hint": ""}
+                for a in reconciler.plan()
+            ]
+            _print(plan, output)
+            return
+        if loop is not None:
+            _reconcile_for_ever(reconciler, loop)
+        outcomes = reconciler.run()
+    _report(outcomes, output)
+
+
+def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
+    """A supervisor: one line per thing done, on stdout; a catalog that is away is tried again."""
+    from airflow_provider_mzshare.errors import TransientError
+
+    while True:
+        try:
+            for outcome in reconciler.run():
+                text = f"{outcome.action} {outcome.subject}: {outcome.detail}"
+                typer.echo(visible(text if outcome.ok else f"error: {text}"), err=not outcome.ok)
+        except TransientError as error:
+            typer.echo(f"error: {visible(error.line)}", err=True)
+        sys.stdout.flush()
+        time.sleep(seconds)
+
+
+def start(
+    source: Annotated[str, typer.Argument(help="A source.")],
+    output: OutputOption = Output.table,
+) -> None:
+    """Keep a source's ingestion app running, from now on."""
+    _change(source, "running", output)
+
+
+def stop(
+    source: Annotated[str, typer.Argument(help="A source.")],
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, metavar="S", help="How long its tick may take; then it is made to end.")
+    ] = 60,
+    output: OutputOption = Output.table,
+) -> None:
+    """Let a source's ingestion app end after its current tick."""
+    _change(source, "stopped", output, grace)
+
+
+def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> None:
+    from airflow_provider_mzshare.control.catalog.items import set_desired
+
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
+        source = context.find_source(catalog, name)
+        with catalog.write() as session:
+            set_desired(session, source.id, desired)
+        outcomes = context.reconciler(catalog, chosen, stop_seconds=grace).run(only=source.id, at_once=True)
+    if output is Output.table and not [o for o in outcomes if o.action in ("start", "stop")]:
+        typer.echo(f"{name} should be {desired}; nothing was to be done")
+    _report(outcomes, output)
+
+
+def _report(outcomes: Sequence[Outcome], output: Output) -> None:
+    _print([vars(outcome) for outcome in outcomes], output)
+    if bad := [outcome for outcome in outcomes if not outcome.ok]:
+        from airflow_provider_mzshare.errors import JobFailed
+
+        raise JobFailed(f"{bad[0].action} {bad[0].subject}: {bad[0].detail}", hint=bad[0].hint)
+
+
+def _print(rows: list[dict[str, Any]], output: Output) -> None:
+    if output is not Output.table:
+        print_rows(_COLUMNS, rows, output)
+        return
+    for row in rows:
+        if row["ok"]:
+            typer.echo(visible(f"{row['action']} {row['subject']}: {row['detail']}"))
+
+
+def logs(
+    name: Annotated[str, typer.Argument(help="A source, a table of it, or a job.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are written.")] = False,
+    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, metavar="N", help="Last lines only.")] = None,
+    output: OutputOption = Output.table,
+) -> None:
+    """Print the log of a source's newest app."""
+    from airflow_provider_mzshare.control.runs import find_run
+
+    with context.open_catalog(context.settings()) as catalog:
+        run = find_run(catalog, context.launcher(), name)
+        lines = run.lines(tail=tail, follow=follow)
+        if output is Output.table:
+            for line in lines:
+                typer.echo(visible(line))
+                if follow:
+                    sys.stdout.flush()
+        else:
+            print_rows(("job", "line"), ({"job": run.job_id, "line": line} for line in lines), output)

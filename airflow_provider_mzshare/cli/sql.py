@@ -1,0 +1,95 @@
+"""The command ``sql``: statements in, answers out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.render import Output, OutputOption, plain, print_rows
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.answers import Result
+
+_MESSAGE_COLUMNS = ("command", "name", "id", "message")
+
+
+def register(app: typer.Typer) -> None:
+    app.command("sql")(sql)
+
+
+def sql(
+    statements: Annotated[str | None, typer.Argument(help="SQL statements, separated by semicolons.")] = None,
+    file: Annotated[
+        str | None, typer.Option("--file", "-f", metavar="FILE", help="Read them from a file; - is standard input.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, write nothing.")] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Run SQL statements.
+
+    CREATE SOURCE, CREATE TABLE … FROM SOURCE, ALTER SOURCE, DROP, SHOW, BEGIN … COMMIT.
+    """
+    text = _text(statements, file)
+    from airflow_provider_mzshare.control.statements import run_script
+
+    printer = _Printer(output)
+    try:
+        with context.open_catalog(context.settings(), create=True, keep=not dry_run) as catalog:
+            for result in run_script(catalog, text, context.connections(), dry_run=dry_run):
+                printer.add(result)
+    finally:
+        # What was done before a statement failed was done: say so in any case.
+        printer.close()
+
+
+def _text(statements: str | None, file: str | None) -> str:
+    if (statements is None) == (file is None):
+        raise typer.BadParameter("give either the statements or -f FILE")
+    if file is None:
+        return statements or ""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{file} is not UTF-8 text") from error
+
+
+class _Printer:
+    """Prints results as they come; JSON becomes one list."""
+
+    def __init__(self, output: Output) -> None:
+        self._output, self._count = output, 0
+
+    def add(self, result: Result) -> None:
+        if self._output is Output.json:
+            rows = None if result.rows is None else [{c: plain(row[c]) for c in result.columns} for row in result.rows]
+            record = {**{name: getattr(result, name) for name in _MESSAGE_COLUMNS}, "rows": rows}
+            typer.echo(f"{',' if self._count else '['}\n  {json.dumps(record, ensure_ascii=False)}", nl=False)
+        elif result.rows is not None:
+            self._separate()
+            self._rows(result)
+        elif self._output is Output.csv:
+            self._separate()
+            print_rows(_MESSAGE_COLUMNS, [{name: getattr(result, name) for name in _MESSAGE_COLUMNS}], self._output)
+        else:
+            typer.echo(result.message)
+        self._count += 1
+
+    def _rows(self, result: Result) -> None:
+        """SHOW CREATE is there to be read and run again: its text is printed as it is."""
+        if self._output is Output.table and result.command == "SHOW CREATE":
+            typer.echo("\n".join(str(row["create_sql"]) for row in result.rows or ()))
+        else:
+            print_rows(result.columns, result.rows or (), self._output)
+
+    def _separate(self) -> None:
+        if self._count:
+            typer.echo("")
+
+    def close(self) -> None:
+        if self._output is Output.json:
+            typer.echo("\n]" if self._count else "[]")

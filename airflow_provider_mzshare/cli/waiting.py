@@ -1,0 +1,98 @@
+"""The command ``wait``, with its progress display."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.render import Output, OutputOption, console, print_record
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.waiting import Progress
+
+_LINE_SECONDS = 5.0
+
+
+class Goal(str, Enum):
+    live = "live"
+    caught_up = "caught-up"
+
+
+def register(app: typer.Typer) -> None:
+    app.command("wait")(wait)
+
+
+def wait(
+    name: Annotated[str, typer.Argument(help="A table, or a source: then all its tables.")],
+    goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.live,
+    timeout: Annotated[float, typer.Option("--timeout", min=0, metavar="S", help="Give up after; 0: never.")] = 300,
+    output: OutputOption = Output.table,
+) -> None:
+    """Wait until tables are live or have caught up.
+
+    Live: a first tick is there. Caught up: everything that is upstream when the wait begins is in the table.
+    """
+    from airflow_provider_mzshare.control.waiting import Waiter
+
+    began = time.monotonic()
+    with context.open_catalog(context.settings()) as catalog, _display() as report:
+        item, connections = context.find_item(catalog, name), context.connections()
+        waiter = Waiter(catalog, context.status_reader(catalog), connections, item, goal.value, report=report)
+        source, tables = waiter.wait(timeout or None)
+    record = {
+        "name": name,
+        "reached": goal.value,
+        "seconds": round(time.monotonic() - began, 1),
+        "tables": [table.name for table in tables],
+        "rows": sum(table.rows for table in tables),
+        "errors": sum(table.errors for table in tables),
+        "tick": source.tick,
+        "upper": min(table.upper or 0 for table in tables),
+    }
+    print_record(record, output, f"{name} is {goal.value}: {record['rows']} rows, tick {source.tick}")
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[Progress], None]]:
+    """A bar on a terminal, a line now and then elsewhere; always on stderr, beside the answer."""
+    if not sys.stderr.isatty():
+        yield _Lines().show
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console(sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(progress: Any) -> None:
+            bar.update(task, completed=progress.done, total=progress.total or None, description=describe(progress))
+
+        yield show
+
+
+class _Lines:
+    """At most one line in a while, and none that says nothing new."""
+
+    def __init__(self) -> None:
+        self._next, self._last = 0.0, ""
+
+    def show(self, progress: Progress) -> None:
+        text = describe(progress)
+        if time.monotonic() < self._next or text == self._last:
+            return
+        self._next, self._last = time.monotonic() + _LINE_SECONDS, text
+        typer.echo(f"{progress.done} of {progress.total} offsets, {text}" if progress.total else text, err=True)
+
+
+def describe(progress: Progress) -> str:
+    if not progress.total or not progress.done:
+        return progress.note
+    left = progress.seconds_left
+    return f"{progress.rate:,.0f}/s, {'?' if left is None else f'{left:.0f} s'} left, {progress.note}"

@@ -1,0 +1,118 @@
+"""Looks whether this machine, its storage and its catalog can do the work; changes nothing that stays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute.java import java_program
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.upstreams import reach
+from airflow_provider_mzshare.errors import MzShareError, TerminalError
+from airflow_provider_mzshare.settings import Settings, is_local
+from airflow_provider_mzshare.storage.compaction import compaction_is_safe, put_if_absent_works
+from airflow_provider_mzshare.storage.connections import ConnectionStore
+
+PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy", "confluent-kafka")
+PINNED = {"pyspark": "4.0.4", "pyspark-client": "4.0.4", "delta-spark": "4.1.0"}
+"""These only run together; the reasons are in pyproject.toml."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. ``hint`` says what to do when it is not well."""
+
+    check: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def examine(settings: Settings, connections: ConnectionStore, names: Sequence[str] = ()) -> Iterator[Finding]:
+    """:param names: connections to try as well."""
+    yield _tried("python", _python)
+    yield _tried("java", lambda: str(java_program()))
+    for package in PACKAGES:
+        yield _tried(package, lambda package=package: _package(package))  # type: ignore[misc]
+    yield _tried("jars", lambda: _jars(settings))
+    yield _tried("storage", lambda: _storage(settings.warehouse))
+    yield _tried("compaction", _compaction)
+    yield _tried("catalog", lambda: _catalog(settings.catalog_url))
+    for name in names:
+        yield _tried(f"connection {name}", lambda name=name: _connection(connections, name))  # type: ignore[misc]
+
+
+def _tried(check: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, True, look())
+    except MzShareError as error:
+        return Finding(check, False, " ".join(error.message.split()), error.hint)
+    except OSError as error:
+        return Finding(
+            check, False, f"{error.filename or check}: {error.strerror}", "look at the file's place and rights"
+        )
+
+
+def _python() -> str:
+    return sys.version.split()[0]
+
+
+def _package(name: str) -> str:
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        raise TerminalError(f"{name} is not installed", hint="pip install airflow-provider-mzshare") from None
+    wanted = PINNED.get(name, found)
+    if found != wanted:
+        raise TerminalError(f"{name} is {found}, but {wanted} is needed", hint=f"pip install {name}=={wanted}")
+    return found
+
+
+def _jars(settings: Settings) -> str:
+    folder = settings.jars or jars.default_folder()
+    jars.verify(["spark"], folder)
+    return f"{len(jars.pinned(['spark']))} jars in {folder} are the pinned ones"
+
+
+def _storage(warehouse: str) -> str:
+    made = is_local(warehouse) and not Path(warehouse).exists()
+    if made:
+        Path(warehouse).mkdir(parents=True, mode=0o700)
+    try:
+        if not put_if_absent_works(warehouse):
+            raise TerminalError(
+                f"{warehouse} does not let exactly one of two writers create a file",
+                hint="a local disk, or an object store with conditional writes, as MZSHARE_WAREHOUSE",
+            )
+    finally:
+        if made:
+            Path(warehouse).rmdir()
+    return f"{warehouse} creates a file for one writer only"
+
+
+def _compaction() -> str:
+    if not compaction_is_safe():
+        raise TerminalError(
+            f"deltalake {metadata.version('deltalake')} commits a stale compaction and doubles rows",
+            hint="pip install deltalake==1.6.3",
+        )
+    return "a stale compaction is refused"
+
+
+def _catalog(url: str) -> str:
+    catalog = Catalog(url)
+    try:
+        if catalog.is_embedded and catalog.revision() is None:
+            return f"{catalog.display_url} will be made on first use"
+        catalog.check()
+        return f"{catalog.display_url} has schema {catalog.revision()}"
+    finally:
+        catalog.close()
+
+
+def _connection(connections: ConnectionStore, name: str) -> str:
+    return reach(connections, name)

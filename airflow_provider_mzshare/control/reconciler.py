@@ -1,0 +1,221 @@
+"""Makes what runs agree with what should run. What to do is decided in ``plans``; doing it twice does no harm."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute.jobs import LOG_FILE, IngestionJob
+from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job
+from airflow_provider_mzshare.control.catalog.models import JobState
+from airflow_provider_mzshare.control.observing import Observer
+from airflow_provider_mzshare.control.plans import Action, GiveUp, RemoveTable, Start, Stop, Tidy, plan
+from airflow_provider_mzshare.control.runs import handle_of, last_words
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.warehouse import remove_collection
+from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.storage.connections import ConnectionStore
+from airflow_provider_mzshare.types.ids import ItemId, JobId, new_job_id
+
+STOP_SECONDS = 60.0
+"""An app ends after its current tick. After this it gets a TERM, and after as long as TERM_SECONDS a KILL."""
+TERM_SECONDS = 20.0
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one action. ``ok`` is False when it could not be done; the others were tried all the same."""
+
+    subject: str
+    action: str
+    detail: str
+    ok: bool = True
+    hint: str = ""
+
+
+class Reconciler:
+    """:param stop_seconds: how long an app may take to end its tick, before it is made to end."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        settings: Settings,
+        connections: ConnectionStore,
+        launcher: Launcher,
+        *,
+        stop_seconds: float = STOP_SECONDS,
+        term_seconds: float = TERM_SECONDS,
+    ) -> None:
+        self._catalog, self._settings, self._connections = catalog, settings, connections
+        self._launcher, self._stop_seconds, self._term_seconds = launcher, stop_seconds, term_seconds
+        self._observer = Observer(catalog, settings, launcher)
+
+    def plan(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Action]:
+        return plan(self._observer.look(only), at_once=at_once)
+
+    def run(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Outcome]:
+        """One look, and everything that follows from it. Stops go together, since each may take a while."""
+        actions = self.plan(only=only, at_once=at_once)
+        stops = [action for action in actions if isinstance(action, Stop)]
+        outcomes = [self._outcome(action, self._do) for action in actions if not isinstance(action, Stop)]
+        return outcomes + self._stop_all(stops)
+
+    def _outcome(self, action: Action, do: Callable[[Action], str]) -> Outcome:
+        try:
+            return Outcome(action.subject, action.verb, do(action))
+        except MzShareError as error:
+            return Outcome(action.subject, action.verb, " ".join(error.message.split()), ok=False, hint=error.hint)
+        except OSError as error:
+            return Outcome(action.subject, action.verb, str(error), ok=False)
+
+    def _do(self, action: Action) -> str:
+        if isinstance(action, Start):
+            return self._start(ItemId(action.source_id))
+        if isinstance(action, GiveUp):
+            return self._give_up(JobId(action.job_id), action.why)
+        if isinstance(action, Tidy):
+            return self._tidy(JobId(action.job_id), action.whole)
+        if isinstance(action, RemoveTable):
+            for path in action.table.paths:
+                remove_collection(self._settings.warehouse, path)
+            return f"{len(action.table.paths)} folders"
+        return action.why
+
+    # ── start ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _start(self, source_id: ItemId) -> str:
+        """The job's row first, behind the source's lock: of two who want to start, one does."""
+        with self._catalog.read() as session:
+            source = items.get_source_item(session, source_id)
+        job = self._job_for(source)
+        with self._catalog.locked(source_id) as (session, _):
+            present = job_rows.active_jobs(session, source_id)
+            if present:
+                return f"job {present[0].id} is there already"
+            job_rows.create_job(
+                session,
+                kind="ingest",
+                source_id=source_id,
+                launcher=self._launcher.name,
+                folder=str(job.folder),
+                master=job.master,
+                job_id=JobId(job.job_id),
+            )
+        try:
+            handle = self._launcher.start(job)
+        except MzShareError as error:
+            self._end(JobId(job.job_id), "failed", error.line)
+            raise
+        return f"job {job.job_id}, pid {handle.pid}"
+
+    def _job_for(self, source: items.SourceItem) -> IngestionJob:
+        """Everything that can be wrong here is wrong before a job exists."""
+        chosen, job_id = self._settings, new_job_id("ingest")
+        return IngestionJob(
+            job_id=job_id,
+            source_id=source.id,
+            source_name=str(QualifiedName(*source.name)),
+            catalog_url=self._catalog.url,
+            warehouse=chosen.warehouse,
+            master=chosen.master,
+            connection=self._connections.get(source.spec.connection).to_dict(),
+            folder=chosen.jobs / source.id / job_id,
+            lease_seconds=chosen.lease_seconds,
+            heartbeat_seconds=chosen.heartbeat_seconds,
+            spark_conf=dict(chosen.spark_conf),
+            jars=[str(path) for path in jars.spark_jars(chosen.jars or jars.default_folder())],
+        )
+
+    # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _stop_all(self, stops: Sequence[Stop]) -> list[Outcome]:
+        """Ask through the catalog; those that do not end get a TERM, and then a KILL."""
+        waiting = {JobId(job_id): stop for stop in stops for job_id in stop.job_ids}
+        if not waiting:
+            return []
+        with self._catalog.write() as session:
+            for job_id in waiting:
+                job_rows.request_stop(session, job_id)
+        outcomes = self._ended(waiting, self._stop_seconds, "ended after its tick")
+        self._signal(waiting, self._launcher.request_stop)
+        outcomes += self._ended(waiting, self._term_seconds, "ended when told again")
+        self._signal(waiting, self._launcher.kill)
+        return outcomes + [self._after_kill(job_id, stop) for job_id, stop in waiting.items()]
+
+    def _after_kill(self, job_id: JobId, stop: Stop) -> Outcome:
+        handle = self._handle(job_id)
+        if handle is not None and self._launcher.status(handle) == "unknown":
+            detail = f"job {job_id} on {handle.host} was asked to end and has not yet"
+            return Outcome(stop.subject, stop.verb, detail, ok=False, hint="mzshare status")
+        how = "it did not stop when asked and was killed" if handle is not None else "its process never came"
+        self._end(job_id, "stopped", how)
+        return Outcome(stop.subject, stop.verb, f"job {job_id}: {how}")
+
+    def _ended(self, waiting: dict[JobId, Stop], seconds: float, how: str) -> list[Outcome]:
+        """Take out of ``waiting`` what ends within the time."""
+        outcomes: list[Outcome] = []
+        deadline = time.monotonic() + seconds
+        while waiting:
+            for job_id in [job_id for job_id in waiting if self._is_over(job_id)]:
+                stop = waiting.pop(job_id)
+                outcomes.append(Outcome(stop.subject, stop.verb, f"job {job_id} {how}: {stop.why}"))
+            if not waiting or time.monotonic() >= deadline:
+                break
+            time.sleep(_POLL_SECONDS)
+        return outcomes
+
+    def _is_over(self, job_id: JobId) -> bool:
+        job = self._job(job_id)
+        if not job.is_active:
+            return True
+        handle = handle_of(job, self._launcher)
+        if handle is None or self._launcher.status(handle) != "gone":
+            return False
+        # It may have noted its end between the two looks.
+        self._end(job_id, "lost", "its process is gone")
+        return True
+
+    def _signal(self, waiting: dict[JobId, Stop], send: Callable[[Handle], object]) -> None:
+        for job_id in waiting:
+            if (handle := self._handle(job_id)) is not None:
+                send(handle)
+
+    # ── ends ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _give_up(self, job_id: JobId, why: str) -> str:
+        """Whatever is left of the run on this machine is killed first, so that no second one runs beside it."""
+        handle = self._handle(job_id)
+        killed = self._launcher.kill(handle) if handle is not None else 0
+        words = last_words(self._launcher, handle)
+        self._end(job_id, "lost", f"{why}{f'; its last words: {words}' if words else ''}")
+        return f"job {job_id}: {why}{f', {killed} processes killed' if killed else ''}"
+
+    def _tidy(self, job_id: JobId, whole: bool) -> str:
+        folder = Path(self._job(job_id).folder)
+        if whole:
+            shutil.rmtree(folder)
+            return f"folder of job {job_id}"
+        for path in folder.iterdir():
+            if path.name != LOG_FILE:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        return f"scratch of job {job_id}"
+
+    def _end(self, job_id: JobId, state: JobState, error: str) -> bool:
+        with self._catalog.write() as session:
+            return job_rows.set_state(session, job_id, state, expect=ACTIVE, error=error)
+
+    def _job(self, job_id: JobId) -> Job:
+        with self._catalog.read() as session:
+            return job_rows.get_job(session, job_id)
+
+    def _handle(self, job_id: JobId) -> Handle | None:
+        return handle_of(self._job(job_id), self._launcher)

@@ -1,0 +1,68 @@
+"""The runs behind jobs: their processes, their logs, and the one a user means. Starts and ends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.names import find_item
+from airflow_provider_mzshare.errors import TerminalError, UnknownItem
+from airflow_provider_mzshare.types.ids import JobId
+
+_LAST_WORDS = 300
+
+
+def handle_of(job: job_rows.Job, launcher: Launcher) -> Handle | None:
+    """The run behind a job: as its app noted it, or as it can be found on this machine."""
+    if job.pid is not None and job.host is not None:
+        return Handle(job.id, Path(job.folder), job.host, job.pid, job.pid_started)
+    return launcher.find(job.id, Path(job.folder))
+
+
+def last_words(launcher: Launcher, handle: Handle | None) -> str:
+    """The last line a run wrote, for whoever asks why it ended."""
+    lines = [] if handle is None else [line.strip() for line in launcher.logs(handle, tail=20) if line.strip()]
+    return lines[-1][:_LAST_WORDS] if lines else ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One job's log."""
+
+    job_id: str
+    handle: Handle
+    launcher: Launcher
+    catalog: Catalog
+
+    def lines(self, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
+        return self.launcher.logs(self.handle, tail=tail, follow=self._goes_on if follow else None)
+
+    def _goes_on(self) -> bool:
+        with self.catalog.read() as session:
+            return job_rows.get_job(session, JobId(self.job_id)).is_active
+
+
+def find_run(catalog: Catalog, launcher: Launcher, name: str) -> Run:
+    """The newest run of a source or of a table's source, or a run by its job's id."""
+    job = _job(catalog, name)
+    handle = handle_of(job, launcher) or Handle(job.id, Path(job.folder), job.host or "")
+    return Run(job.id, handle, launcher, catalog)
+
+
+def _job(catalog: Catalog, name: str) -> job_rows.Job:
+    with catalog.read() as session:
+        try:
+            return job_rows.get_job(session, JobId(name))
+        except UnknownItem:
+            pass
+    item = find_item(catalog, name)
+    source_id = item.source_id if isinstance(item, items.TableItem) else item.id
+    with catalog.read() as session:
+        newest = job_rows.last_jobs(session, source_id, 1)
+    if not newest:
+        raise TerminalError(f"nothing has run for {item.display!r} yet", hint="mzshare reconcile")
+    return newest[0]

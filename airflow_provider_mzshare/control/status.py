@@ -1,0 +1,221 @@
+"""How sources and tables are, in words a person can act on; told from the catalog, processes and upstreams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs
+from airflow_provider_mzshare.control.catalog.overviews import (
+    SourceOverview,
+    TableOverview,
+    source_overview,
+    table_overviews,
+)
+from airflow_provider_mzshare.control.plans import LAUNCH_SECONDS
+from airflow_provider_mzshare.control.runs import handle_of, last_words
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.upstreams import open_upstream
+from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.storage.connections import ConnectionStore
+from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.positions import Position
+
+Health = Literal["starting", "running", "idle", "stalled", "lost", "stopped", "failed", "waiting"]
+LAG_SECONDS = 3.0
+_IDLE_TICKS = 3
+"""An app that misses so many of its own empty ticks is late."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    health: Health
+    reason: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    id: str
+    name: str
+    health: Health
+    reason: str
+    hint: str
+    job: str | None
+    pid: int | None
+    tables: int
+    tick: int | None
+    mz_timestamp: int | None
+    position: Position
+    age_seconds: float | None
+    rate: float | None
+    lag: int | None = None
+    """Offsets behind the upstream; None when it was not asked or did not answer."""
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    id: str
+    name: str
+    source: str
+    status: str
+    reason: str
+    hint: str
+    rows: int
+    errors: int
+    since: int | None
+    upper: int | None
+    position: Position
+    rate: float | None
+    lag: int | None = None
+
+
+def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
+    """:param job_alive: of the newest job; None where this machine cannot tell."""
+    item, job = source.item, source.job
+    name = str(QualifiedName(*item.name))
+    if item.status == "stalled":
+        return Verdict("stalled", item.message or item.reason or "", _stall_hint(item.reason, name))
+    if job is not None and job.is_active and job_alive is not False:
+        return _judge_running(source, job)
+    if job is not None and job.is_active:
+        return Verdict("lost", f"the process of job {job.id} is gone", "mzshare reconcile")
+    if item.desired != "running":
+        return Verdict("stopped", "it was asked to stop", f"mzshare start {name}")
+    if not sum(source.tables.values()):
+        return Verdict("waiting", "it has no tables", f"mzshare sql 'CREATE TABLE … FROM SOURCE {name} …'")
+    if job is not None and job.state in ("failed", "lost", "fenced"):
+        health: Health = "lost" if job.state == "lost" else "failed"
+        return Verdict(health, job.error or f"job {job.id} ended as {job.state}", f"mzshare logs {name}")
+    return Verdict("waiting", "nothing has started it yet", f"mzshare start {name}")
+
+
+def _judge_running(source: SourceOverview, job: Job) -> Verdict:
+    name = str(QualifiedName(*source.item.name))
+    if job.stop_requested or job.state == "stopping":
+        return Verdict("running", "it ends after its current tick")
+    if job.state in ("launching", "starting"):
+        return Verdict("starting")
+    late = _IDLE_TICKS * source.item.settings.idle_tick_seconds + LAUNCH_SECONDS
+    if source.age_ms is not None and source.age_ms / 1000 > late:
+        why = f"it runs, but its last tick is {source.age_ms / 1000:.0f} s old"
+        return Verdict("running", why, f"mzshare logs {name}")
+    last = source.last_tick
+    if last is not None and last.lower == last.upper and source.pending_tick is None:
+        return Verdict("idle")
+    return Verdict("running")
+
+
+def _stall_hint(reason: str | None, name: str) -> str:
+    if reason == "catalog_behind":
+        return "mzshare catalog repair"
+    return f"mzshare sql 'DROP SOURCE {name} CASCADE' and create it anew, once the loss is understood"
+
+
+class StatusReader:
+    """:param connections: to ask upstreams how far behind we are; None: they are not asked."""
+
+    def __init__(self, catalog: Catalog, launcher: Launcher, connections: ConnectionStore | None = None) -> None:
+        self._catalog, self._launcher, self._connections = catalog, launcher, connections
+
+    def sources(self) -> list[SourceStatus]:
+        with self._catalog.read() as session:
+            found = [_overview(session, source.id) for source in items.list_sources(session)]
+        return [self._source(overview, self._end(overview.item)) for overview in found]
+
+    def source(self, item: items.SourceItem) -> tuple[SourceStatus, list[TableStatus]]:
+        with self._catalog.read() as session:
+            overview = _overview(session, item.id)
+            tables = table_overviews(session, item.id)
+        end = self._end(item)
+        status = self._source(overview, end)
+        return status, [self._table(table, status, end) for table in tables]
+
+    def table(self, item: items.TableItem) -> tuple[SourceStatus, TableStatus]:
+        with self._catalog.read() as session:
+            source = items.get_source_item(session, item.source_id)
+        status, tables = self.source(source)
+        return status, next(table for table in tables if table.id == item.id)
+
+    def _verdict(self, overview: SourceOverview) -> Verdict:
+        job, verdict = overview.job, judge(overview, self._alive(overview.job))
+        if verdict.health != "lost" or job is None or not job.is_active:
+            return verdict
+        # Nobody has noted its end yet: its own last words say more than that it is gone.
+        words = last_words(self._launcher, handle_of(job, self._launcher))
+        return replace(verdict, reason=f"{verdict.reason}; its last words: {words}") if words else verdict
+
+    def _alive(self, job: Job | None) -> bool | None:
+        if job is None or not job.is_active:
+            return False
+        handle = handle_of(job, self._launcher)
+        if handle is None:
+            return None
+        found = self._launcher.status(handle)
+        return None if found == "unknown" else found == "alive"
+
+    def _end(self, item: items.SourceItem) -> Position | None:
+        """Where the upstream ends now; a status must not fail or hang because that is away."""
+        if self._connections is None or item.status != "active":
+            return None
+        try:
+            with open_upstream(self._connections, item.spec, timeout=LAG_SECONDS) as upstream:
+                return upstream.end_offsets()
+        except MzShareError:
+            return None
+
+    def _source(self, overview: SourceOverview, end: Position | None) -> SourceStatus:
+        item, job, last = overview.item, overview.job, overview.last_tick
+        verdict, lag = self._verdict(overview), None if end is None else end.gap(overview.position)
+        return SourceStatus(
+            id=item.id,
+            name=str(QualifiedName(*item.name)),
+            health="running" if verdict.health == "idle" and lag else verdict.health,
+            reason=verdict.reason,
+            hint=verdict.hint,
+            job=job.id if job else None,
+            pid=job.pid if job and job.is_active else None,
+            tables=sum(overview.tables.values()),
+            tick=last.number if last else None,
+            mz_timestamp=last.mz_timestamp if last else None,
+            position=overview.position,
+            age_seconds=None if overview.age_ms is None else overview.age_ms / 1000,
+            rate=overview.rate if job and job.is_active else None,
+            lag=lag,
+        )
+
+    def _table(self, table: TableOverview, source: SourceStatus, end: Position | None) -> TableStatus:
+        item = table.item
+        status = TableStatus(
+            id=item.id,
+            name=str(QualifiedName(*item.name)),
+            source=source.name,
+            status=item.status,
+            reason=item.reason or "",
+            hint="",
+            rows=item.rows,
+            errors=item.errors,
+            since=item.since or None,
+            upper=item.upper or None,
+            position=item.position,
+            rate=source.rate if item.status == "live" else None,
+            lag=None if end is None else end.gap(item.position),
+        )
+        return replace(status, hint=_table_hint(status))
+
+
+def _overview(session: Session, source_id: ItemId) -> SourceOverview:
+    """Of two jobs launched at once the one that runs counts, not the newer one that found the source taken."""
+    overview = source_overview(session, source_id)
+    active = active_jobs(session, source_id)
+    return replace(overview, job=active[0]) if active else overview
+
+
+def _table_hint(table: TableStatus) -> str:
+    if table.status == "stalled":
+        return f"mzshare read {table.name} --errors"
+    return f"mzshare read {table.name} --errors" if table.errors else ""

@@ -1,0 +1,142 @@
+"""What is to be started, stopped, given up and tidied away follows from what was found, and from nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_mzshare.control.plans import (
+    BACKOFF_CAP_SECONDS,
+    HEALTHY_SECONDS,
+    KEEP_LOGS,
+    Action,
+    DroppedTable,
+    GiveUp,
+    JobView,
+    Overview,
+    RemoveTable,
+    SourceView,
+    Start,
+    Stop,
+    Tidy,
+    Wait,
+    backoff_seconds,
+    plan,
+)
+
+
+def planned(
+    *jobs: JobView, status: str = "active", desired: str = "running", tables: int = 1, at_once: bool = False
+) -> list[Action]:
+    source = SourceView("u1", "public.s", status, desired, tables, jobs)
+    return plan(Overview(sources=(source,)), at_once=at_once)
+
+
+def running(job_id: str = "j1", **changes: object) -> JobView:
+    return JobView(**{"job_id": job_id, "state": "running", "process": "alive", "age": 100.0, **changes})  # type: ignore[arg-type]
+
+
+def failed(job_id: str = "j0", *, ran: float = 1.0, ended_ago: float = 0.0, state: str = "failed") -> JobView:
+    return JobView(job_id=job_id, state=state, ran=ran, ended_ago=ended_ago)
+
+
+def test_a_source_with_a_table_and_no_job_is_started() -> None:
+    assert planned() == [Start("public.s", "it should run", "u1")]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"tables": 0}, {"desired": "stopped"}, {"status": "stalled"}, {"status": "dropped"}]
+)
+def test_a_source_that_should_not_run_is_not_started(changes: dict[str, object]) -> None:
+    assert planned(**changes) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("process", ["alive", "unknown"])
+@pytest.mark.parametrize("state", ["launching", "starting", "running", "stopping"])
+def test_no_second_app_is_started_beside_one_that_lives(state: str, process: str) -> None:
+    assert planned(running(state=state, process=process)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"tables": 0}, "no tables"),
+        ({"desired": "stopped"}, "asked to stop"),
+        ({"status": "dropped"}, "dropped"),
+        ({"status": "stalled"}, "stalled"),
+    ],
+)
+def test_what_should_not_run_is_stopped_all_of_it(changes: dict[str, object], why: str) -> None:
+    (action,) = planned(running("j2"), running("j1"), **changes)  # type: ignore[arg-type]
+    assert isinstance(action, Stop)
+    assert action.job_ids == ("j2", "j1")
+    assert why in action.why
+
+
+def test_a_job_whose_process_is_gone_is_given_up_and_after_a_healthy_run_replaced_at_once() -> None:
+    assert planned(running(process="gone", age=HEALTHY_SECONDS)) == [
+        GiveUp("public.s", "its process is gone", "j1"),
+        Start("public.s", "it should run", "u1"),
+    ]
+
+
+def test_a_quick_death_is_followed_by_a_wait() -> None:
+    given_up, wait = planned(running(process="gone", age=3.0))
+    assert isinstance(given_up, GiveUp)
+    assert isinstance(wait, Wait)
+    assert wait.seconds == 5.0
+
+
+def test_a_heart_that_stands_still_is_given_up_although_the_process_is_there() -> None:
+    given_up, start = planned(running(heart_stopped=True))
+    assert isinstance(given_up, GiveUp)
+    assert given_up.why == "its heart stands still"
+    assert isinstance(start, Start)
+
+
+def test_a_job_just_recorded_may_still_be_without_a_process() -> None:
+    assert planned(JobView("j1", "launching", age=29.0, process="absent")) == []
+    assert isinstance(planned(JobView("j1", "launching", age=31.0, process="absent"))[0], GiveUp)
+
+
+def test_one_of_two_jobs_lost_leaves_the_other_alone() -> None:
+    assert planned(running("j2"), running("j1", process="gone")) == [GiveUp("public.s", "its process is gone", "j1")]
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 5), (2, 10), (3, 20), (4, 40), (7, 300), (50, 300)])
+def test_the_back_off_doubles_up_to_five_minutes(failures: int, seconds: float) -> None:
+    assert backoff_seconds([failed()] * failures) == seconds
+    assert seconds <= BACKOFF_CAP_SECONDS
+
+
+def test_a_healthy_run_or_a_clean_end_begins_the_back_off_anew() -> None:
+    assert backoff_seconds([failed(), failed(ran=HEALTHY_SECONDS), failed(), failed()]) == 5
+    assert backoff_seconds([failed(), JobView("j", "stopped"), failed()]) == 5
+    assert backoff_seconds([failed(ran=HEALTHY_SECONDS), failed()]) == 0
+    assert backoff_seconds([failed(state="fenced"), failed(state="lost")]) == 10
+
+
+def test_a_start_waits_for_the_back_off_and_then_happens() -> None:
+    (wait,) = planned(failed(ended_ago=4.0), failed(ended_ago=60.0))
+    assert isinstance(wait, Wait)
+    assert wait.seconds == pytest.approx(6.0)
+    assert isinstance(planned(failed(ended_ago=11.0), failed(ended_ago=60.0))[0], Start)
+
+
+def test_a_user_who_asks_for_a_start_does_not_wait() -> None:
+    assert isinstance(planned(failed(), at_once=True)[0], Start)
+
+
+def test_an_app_that_stopped_cleanly_is_started_at_once_when_it_should_run_again() -> None:
+    assert isinstance(planned(JobView("j1", "finished", ran=1.0))[0], Start)
+
+
+def test_scratch_of_ended_jobs_goes_and_the_newest_logs_stay() -> None:
+    ended = [JobView(f"j{n}", "stopped", has_scratch=n < 2, has_folder=True) for n in range(KEEP_LOGS + 2)]
+    live = running("live", has_scratch=True, has_folder=True)
+    actions = [(a.job_id, a.whole) for a in planned(live, *ended) if isinstance(a, Tidy)]
+    assert actions == [("j0", False), ("j1", False), (f"j{KEEP_LOGS}", True), (f"j{KEEP_LOGS + 1}", True)]
+
+
+def test_folders_of_dropped_tables_are_removed() -> None:
+    table = DroppedTable("u2", "public.t", ("u2-g1-data-ab",))
+    assert plan(Overview(dropped=(table,))) == [RemoveTable("public.t", "it was dropped", table)]
