@@ -1,0 +1,55 @@
+"""Named places where a test may kill, stop or fail an app: ``MZSHARE_CRASH=label[@nth][:kill|stop|raise]``.
+
+Unset, a crash point costs one dictionary look-up. The labels are listed here so that a test can hold that every one of
+them is tried.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+
+LABELS = (
+    "offsets_known",
+    "tick_minted",
+    "files_written",
+    "between_commits",
+    "all_committed",
+    "tick_committed",
+)
+
+VARIABLE = "MZSHARE_CRASH"
+
+_passed: Counter[str] = Counter()
+
+
+class Crashed(Exception):
+    """Raised by the action ``raise``."""
+
+
+def crashpoint(label: str) -> None:
+    wanted = os.environ.get(VARIABLE)
+    if not wanted:
+        return
+    place, _, action = wanted.partition(":")
+    name, _, nth = place.partition("@")
+    if name != label:
+        return
+    _passed[label] += 1
+    if _passed[label] != int(nth or 1):
+        return
+    _act(label, action or "kill")
+
+
+def _act(label: str, action: str) -> None:
+    if action == "kill":
+        # The whole process group, so that the JVM does not outlive its driver by a heartbeat.
+        leads = os.getpgrp() == os.getpid()
+        os.killpg(os.getpgrp(), signal.SIGKILL) if leads else os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    elif action == "raise":
+        raise Crashed(label)
+    else:
+        raise ValueError(f"{VARIABLE}: unknown action {action!r}")

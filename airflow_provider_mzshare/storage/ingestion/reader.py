@@ -1,0 +1,37 @@
+"""Reads a Kafka source with Spark: as a stream from a position on, or exactly one tick's range."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.connectors.kafka.spark import batch_options, parse_offset_log, stream_options
+from airflow_provider_mzshare.types.positions import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+
+
+class KafkaReader:
+    def __init__(self, spark: SparkSession, config: KafkaConfig, topic: str) -> None:
+        self._spark, self._config, self._topic = spark, config, topic
+
+    def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
+        options = stream_options(self._config, self._topic, start, partitions, max_records)
+        return self._spark.readStream.format("kafka").options(**options).load().select(*COLUMNS)
+
+    def bounded(self, lower: Position, upper: Position) -> DataFrame | None:
+        """Exactly ``[lower, upper)``; None when there is nothing in it."""
+        if lower == upper:
+            return None
+        options = batch_options(self._config, self._topic, lower, upper)
+        return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
+
+    def batch_end(self, checkpoint: Path, batch_id: int) -> Position:
+        """Where the batch ends, from the log Spark wrote before it ran: rows would lie about holes and markers."""
+        return parse_offset_log((checkpoint / "offsets" / str(batch_id)).read_text(), self._topic)

@@ -1,0 +1,239 @@
+"""What goes wrong around a running source: nothing is lost, nothing doubled, and nobody else is stopped."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_mzshare.control.catalog import items
+from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.repair import repair_catalog
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage import commits
+from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
+from tests.support.stack import Stack, Table
+from tests.support.waiting import wait_until
+
+NUMBERS = Table("numbers", (("n", "bigint"),))
+WORDS = Table("words", (("w", "text"), ("n", "bigint")))
+TABLES = [NUMBERS, WORDS]
+NAMES = [t.name for t in TABLES]
+
+
+def good(n: int) -> Record:
+    return Record(json.dumps({"n": n, "w": f"w{n}"}).encode(), partition=n % 2)
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """Root may write anywhere but into an immutable folder."""
+    subprocess.run(["chattr", "+i", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", str(folder)], check=True)
+
+
+def data_folder(stack: Stack, name: str) -> Path:
+    with stack.catalog.read() as session:
+        return stack.warehouse / stack.collections(session, name)["data"]
+
+
+def test_a_topic_made_anew_stalls_the_source_and_none_of_its_records_is_taken(
+    stack: Stack, kafka: EmbeddedKafka
+) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    app = stack.start(source)
+    stack.wait_caught_up(source, NAMES)
+    before = stack.rows("numbers")
+    delete_topic(kafka, topic)
+    create_topic(kafka, 2, name=topic)
+    produce(kafka, topic, [good(n) for n in range(1000, 1030)])
+    end = app.join()
+    assert end.state == "stalled"
+    with stack.catalog.read() as session:
+        found = items.get_source_item(session, source)
+    assert (found.status, found.reason) in {("stalled", "topic_recreated"), ("stalled", "topic_missing")}
+    assert stack.rows("numbers") == before
+    # A new app does not take them either.
+    assert stack.start(source).join().state in {"stalled", "fenced"}
+    assert stack.rows("numbers") == before
+
+
+def test_history_that_retention_took_stalls_the_source(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    with stack.running(source):
+        stack.wait_caught_up(source, NAMES)
+    produce(kafka, topic, [good(n) for n in range(10, 40)])
+    delete_records(kafka, topic, {0: 12})
+    end = stack.start(source).join()
+    assert end.state == "stalled"
+    assert "partition 0" in (end.error or "")
+    assert "begins at 12" in (end.error or "")
+    with stack.catalog.read() as session:
+        assert items.get_source_item(session, source).reason == "history_gone"
+    assert stack.rows("numbers").total() == 10
+
+
+def test_a_catalog_restored_while_the_app_runs_is_noticed_and_repaired(
+    stack: Stack, kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(20)])
+    source = stack.create("events", topic, TABLES)
+    app = stack.start(source)
+    stack.wait_caught_up(source, NAMES)
+    copy = tmp_path / "copy.db"
+    backup(stack, copy)
+    at_copy = stack.store(source).load().last_number
+    produce(kafka, topic, [good(n) for n in range(20, 40)])
+    stack.wait_caught_up(source, NAMES)
+    assert stack.store(source).load().last_number > at_copy
+    restore(stack, copy)
+
+    produce(kafka, topic, [good(n) for n in range(40, 60)])
+    end = app.join(90)
+    assert end.state == "stalled", end
+    assert "catalog repair" in (end.error or "")
+    with stack.catalog.read() as session:
+        assert items.get_source_item(session, source).reason == "catalog_behind"
+
+    report = repair_catalog(stack.catalog, str(stack.warehouse))
+    assert [r.source for r in report] == ["events"]
+    assert report[0].ticks
+    assert report[0].resumed
+    with stack.running(source):
+        stack.wait_caught_up(source, NAMES)
+    stack.check(topic, TABLES)
+    assert not repair_catalog(stack.catalog, str(stack.warehouse)), "a healthy catalog is left alone"
+
+
+def backup(stack: Stack, copy: Path) -> None:
+    stack.sqlite(f"VACUUM INTO '{copy}'")
+
+
+def restore(stack: Stack, copy: Path) -> None:
+    """Under the feet of the running app: through SQLite's own backup, so that no file is torn."""
+    stack.sqlite_restore(copy)
+
+
+def test_a_commit_that_landed_but_raised_is_not_written_again(
+    stack: Stack, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    append, lost = commits._append, Counter[str]()
+
+    def landed_but_raised(collection: Any, *args: Any, **kwargs: Any) -> None:
+        append(collection, *args, **kwargs)
+        lost[collection.collection_id] += 1
+        raise OSError("the answer was lost")
+
+    monkeypatch.setattr(commits, "_append", landed_but_raised)
+    with stack.running(source):
+        stack.wait_caught_up(source, NAMES)
+        produce(kafka, topic, [good(n) for n in range(10, 20)])
+        stack.wait_caught_up(source, NAMES)
+    assert len(lost) == 4, "data and errors of both tables"
+    stack.check(topic, TABLES)
+
+
+def test_one_folder_that_cannot_be_written_stalls_its_table_alone(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    with stack.running(source) as app:
+        stack.wait_caught_up(source, NAMES)
+        before = stack.rows("words")
+        with unwritable(data_folder(stack, "words")):
+            produce(kafka, topic, [good(n) for n in range(10, 30)])
+            stack.wait_caught_up(source, ["numbers"])
+            produce(kafka, topic, [good(n) for n in range(30, 40)])
+            stack.wait_caught_up(source, ["numbers"])
+        assert app.end is None, "the app runs on"
+    assert stack.table("words").status == "stalled"
+    assert stack.table("words").reason
+    assert stack.rows("words") == before
+    stack.check(topic, [NUMBERS])
+
+
+def test_a_bad_record_stops_only_the_table_that_asked_for_it(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    strict = Table("strict", (("n", "bigint"),), on_decode_error="stop")
+    tables = [NUMBERS, WORDS, strict]
+    source = stack.create("events", topic, tables)
+    with stack.running(source):
+        produce(kafka, topic, [good(n) for n in range(10)])
+        stack.wait_caught_up(source, [t.name for t in tables])
+        produce(kafka, topic, [good(10), Record(b'{"n": "ten", "w": "ten"}', partition=0), good(11)])
+        stack.wait_caught_up(source, NAMES)
+        wait_until(lambda: stack.table("strict").status == "stalled", 30, "strict to stall")
+    assert "partition 0, offset 6" in (stack.table("strict").reason or "")
+    stack.check(topic, TABLES)
+    assert stack.rows("strict").total() == 10
+    assert stack.error_places("words").total() == 1
+
+
+def test_a_thousand_malformed_records_among_a_hundred_thousand(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    broken = [b"", None, b"{", b'{"n": 1} x', b'{"n": 1}{"n": 2}', b'{"n": NaN}', b"{'n': 1}", b"\xff\xfe"]
+    wrong_type = b'{"n": "1"}'
+    kinds = [*broken, wrong_type]
+
+    def records() -> Iterator[Record]:
+        for n in range(100_000):
+            bad = n % 100 == 50
+            yield Record(kinds[(n // 100) % len(kinds)], partition=n % 2) if bad else good(n)
+
+    produce(kafka, topic, records())
+    source = stack.create("events", topic, TABLES)
+    with stack.running(source):
+        stack.wait_caught_up(source, NAMES)
+    stack.check(topic, TABLES)
+    assert stack.error_places("numbers").total() == 1_000
+    assert stack.rows("numbers").total() == 99_000
+    assert stack.table("numbers").errors == 1_000
+
+
+def test_the_checkpoint_is_scratch(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    source = stack.create("events", topic, TABLES)
+    app = stack.start(source)
+    produce(kafka, topic, [good(n) for n in range(50)])
+    stack.wait_caught_up(source, NAMES)
+    for checkpoint in app.app.folder.glob("checkpoint-*"):
+        shutil.rmtree(checkpoint)
+    produce(kafka, topic, [good(n) for n in range(50, 80)])
+    stack.wait_caught_up(source, NAMES)
+    assert app.stop().state == "stopped"
+    stack.check(topic, TABLES)
+
+
+def test_the_broker_restarts_in_the_middle(jars: Path, stack: Stack, tmp_path: Path) -> None:
+    with EmbeddedKafka(tmp_path / "own-broker", jars=jars) as broker:
+        own = Stack(tmp_path / "own", broker, Catalog(f"sqlite:///{tmp_path / 'own.db'}"), stack.spark)
+        topic = create_topic(broker, 2)
+        produce(broker, topic, [good(n) for n in range(50)])
+        source = own.create("events", topic, TABLES)
+        with own.running(source) as app:
+            own.wait_caught_up(source, NAMES)
+            broker.kill()
+            broker.start()
+            produce(broker, topic, [good(n) for n in range(50, 100)])
+            own.wait_caught_up(source, NAMES, timeout=120)
+            assert app.end is None
+        own.check(topic, TABLES)
+        assert all(own.table(name).status == "live" for name in NAMES)

@@ -1,0 +1,77 @@
+"""Fixtures of all tests. Servers are real, shared by the session, and gone with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mzshare.compute import jars as jar_list
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support.kafka import USERS
+from tests.support.postgres import Postgres
+from tests.support.processes import left_behind
+
+ROOT = Path(__file__).parents[1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start from a clean environment: what the developer has set for mzshare or Airflow must not leak in."""
+    for name in [name for name in os.environ if name.startswith(("MZSHARE_", "AIRFLOW_")) and name != "MZSHARE_JARS"]:
+        del os.environ[name]
+    os.environ.setdefault("MZSHARE_JARS", str(ROOT / ".cache" / "jars"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail when a process outlives the session. Set up first, hence torn down last."""
+    yield
+    assert not (left := left_behind(tmp_path_factory.getbasetemp())), "processes were left running:\n" + "\n".join(left)
+
+
+@pytest.fixture
+def airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give Airflow a home of its own: without one, its import makes ~/airflow."""
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
+    return tmp_path / "airflow"
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    """Return the folder with all pinned jars."""
+    folder = jar_list.default_folder()
+    jar_list.fetch(jar_list.GROUPS, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def kafka(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """Return a broker with JMX and the SASL users alice and bob. Shared: use topics of your own."""
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), jars=jars, sasl_users=USERS, jmx=True) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Return a Postgres server. Shared: use a database of your own."""
+    server = Postgres()
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Return the URL of a fresh, empty database; the test runs once on each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'catalog.db'}"
+        return
+    server: Postgres = request.getfixturevalue("postgres")
+    name = server.create_database()
+    try:
+        yield server.url(name)
+    finally:
+        server.drop_database(name)
