@@ -24,7 +24,10 @@ from rich.live import Live
 from rich.table import Table
 
 from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.reading import Query, read_table
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.settings import Settings
 
 TOPIC, PARTITIONS, HISTORY, PER_SECOND, SECONDS = "orders", 4, 100_000, 2_000, 20
 
@@ -133,10 +136,21 @@ class Demo:
             picture.add_row(t["name"], t["status"], f"{t['rows']:,}", f"{t['errors']:,}", behind, str(t["position"]))
         return picture
 
+    def _ids(self) -> list[int]:
+        """What ``orders`` really holds, read from its Delta table."""
+        chosen = Settings.from_environment(self._env)
+        catalog = Catalog(chosen.catalog_url)
+        try:
+            read = read_table(catalog, chosen.warehouse, "orders", Query(columns=["id"]))
+        finally:
+            catalog.close()
+        return [int(number) for number in read.column("id").to_pylist()]
+
     def _summary(self, sent: int) -> bool:
         tables = {t["name"].removeprefix("public."): t for t in self.rows_of("status", "shop", "--no-lag")}
         sent_bytes, topic_bytes = self._broker.bytes_out(TOPIC), self._broker.bytes_in(TOPIC)
         exact = all(tables[name]["rows"] == sent and tables[name]["errors"] == 0 for name in NAMES)
+        exact = exact and sorted(self._ids()) == list(range(sent))
         say = self._console.print
         say(f"{len(NAMES)} tables, each with {sent:,} rows: {'exactly the topic' if exact else 'NOT the topic'}")
         say(f"bytes from the broker per topic byte: {sent_bytes / topic_bytes:.2f} (one read, whatever the tables)")

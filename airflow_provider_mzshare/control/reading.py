@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.reads import ReadPoint, consistent_cut, table_read_point
+from airflow_provider_mzshare.control.catalog.reads import (
+    EMPTY_VERSION,
+    ReadPoint,
+    consistent_cut,
+    table_read_point,
+)
 from airflow_provider_mzshare.control.sql.statements import parse_name
+from airflow_provider_mzshare.storage.collections import collection_exists
 from airflow_provider_mzshare.storage.fanout.plan import arrow_schema, errors_schema
 from airflow_provider_mzshare.storage.reading import choose_columns, read_arrow, read_spark
+from airflow_provider_mzshare.types.ids import CollectionId
+from airflow_provider_mzshare.types.specs import TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,7 +53,7 @@ def read_table(
     with catalog.read() as session:
         table = items.find_table(session, _pair(name))
         if table.upper == 0 and as_of_ms is None and tick is None:
-            return _empty(table, query)
+            return _empty(table.spec, query)
         point = table_read_point(session, table.id, as_of_ms=as_of_ms, tick=tick)
     return _read(warehouse, point, query)
 
@@ -89,6 +97,8 @@ def read_frame(
 
 def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.Table:
     path, version = _place(point, query)
+    if version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(path)):
+        return _empty(point.spec, query)  # it joined, and its writer died before it made the folder
     return read_arrow(
         warehouse,
         path,
@@ -104,8 +114,8 @@ def _place(point: ReadPoint, query: Query) -> tuple[str, int]:
     return (point.errors_path, point.errors_version) if query.errors else (point.data_path, point.data_version)
 
 
-def _empty(table: items.TableItem, query: Query) -> pa.Table:
-    columns = tuple((column.name, column.type) for column in table.spec.all_columns())
+def _empty(spec: TableSpec, query: Query) -> pa.Table:
+    columns = tuple((column.name, column.type) for column in spec.all_columns())
     schema = errors_schema() if query.errors else arrow_schema(columns)
     wanted = choose_columns(schema.names, query.columns, with_system_columns=query.with_system_columns)
     return schema.empty_table().select(wanted)

@@ -74,7 +74,7 @@ class World:
         self.recorded: list[tuple[ItemId, int, Tick]] = []
         self.apps: dict[str, Steps] = {}
         self.started = 0
-        self.trace: list[str] = []
+        self.replays = self.fenced = 0
 
     # ── upstream ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,6 +118,7 @@ class World:
 
     def begin_attempt(self, holder: Holder, number: int) -> Tick:
         tick = rules.begin_attempt(self.state, holder, number)
+        self.replays += 1
         self.state = replace(self.state, pending=tuple(tick if t.number == number else t for t in self.state.pending))
         return tick
 
@@ -147,7 +148,7 @@ class World:
                 except LogConflict:
                     continue
         except (Fenced, LeaseTaken):
-            return
+            self.fenced += 1
 
     def _one_tick(self, holder: Holder, written: set[ItemId], faults: bool) -> Steps:
         state = self.state

@@ -19,6 +19,7 @@ from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.control.catalog.lookup import parse_table_spec
 from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow, ItemRow, TableRow, TickRow
 from airflow_provider_mzshare.control.catalog.naming import display_name
+from airflow_provider_mzshare.control.catalog.retention import advance_since
 from airflow_provider_mzshare.control.catalog.states import (
     current_members,
     get_source,
@@ -164,6 +165,11 @@ class CatalogTickStore(TickStore):
         with self._catalog.locked(self._source_id) as (session, state):
             committed = rules.commit(state, holder, number, outcomes)
             write_committed(session, state, committed, stats, self._clock())
+
+    def advance_since(self, holder: Holder) -> Mapping[CollectionId, int]:
+        with self._catalog.locked(self._source_id) as (session, state):
+            rules.check_holder(state.lease, holder)
+            return advance_since(session, state, self._clock())
 
     def stall(self, holder: Holder, reason: str, message: str) -> None:
         with self._catalog.write() as session:

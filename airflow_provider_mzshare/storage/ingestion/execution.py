@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -77,6 +78,12 @@ class TickExecutor:
 
     def check_log(self, members: Sequence[Member]) -> None:
         self._commits.check_log(members)
+
+    def open(self, members: Sequence[Member]) -> None:
+        """A table that joins without data is readable all the same; what fails here fails in its first tick again."""
+        for member in members:
+            with suppress(MzShareError):
+                self._commits.open(member)
 
     def tidy(self) -> None:
         self._commits.tidy()

@@ -34,7 +34,7 @@ class MemberCommits:
         commit of a predecessor conflicts."""
         self._known: set[int] = set()
         self._last_written: Mapping[CollectionId, int] = {}
-        self._upkeep = Upkeep()
+        self._upkeep = Upkeep(lambda: store.advance_since(holder))
 
     def plan(self, member: Member) -> MemberPlan:
         spec = member.spec
@@ -49,7 +49,7 @@ class MemberCommits:
         )
 
     def open(self, member: Member) -> None:
-        """Make the member's collections, or find them."""
+        """Make the member's collections, or find them: a table that joined is readable, if empty."""
         for collection_id, schema in (
             (member.data, data_schema(self.plan(member))),
             (member.errors, errors_schema()),

@@ -130,7 +130,9 @@ class Ticking:
         try:
             if not self._quiesced:
                 self._store.mint_empty(self._holder, at=self._at, incarnation=self._upstream.describe().incarnation)
+                self._executor.open(self._store.members())
                 self._ticked()
+                self._executor.tidy()
         finally:
             self._lock.release()
 

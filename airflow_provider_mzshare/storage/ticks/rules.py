@@ -178,5 +178,10 @@ def advanced(table: TableState, tick: Tick, outcome: Done) -> TableState:
     return replace(table, position=tick.upper, upper=tick.mz_timestamp + 1, since=table.since or tick.mz_timestamp)
 
 
+def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
+    """The oldest time that a table must still answer for: never backwards, never past what it has."""
+    return max(table.since, min(now_ms - retain_ms, table.upper - 1)) if table.upper else table.since
+
+
 def stalled(table: TableState, reason: str) -> TableState:
     return replace(table, status="stalled", reason=reason)

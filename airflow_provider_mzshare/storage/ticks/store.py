@@ -61,6 +61,10 @@ class TickStore(Protocol):
         """The source itself stops: its upstream or its catalog is not what the log says."""
         ...
 
+    def advance_since(self, holder: Holder) -> Mapping[CollectionId, int]:
+        """Move ``since`` as the tables' retention says; per collection, the first version still needed."""
+        ...
+
     def knows(self, mz_timestamp: int) -> bool:
         """Is there a tick of this time in the log?"""
         ...

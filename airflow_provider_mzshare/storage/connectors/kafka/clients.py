@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
@@ -105,7 +107,16 @@ class Clients:
         self._config, self._topic = config, topic
         self._troubles = _Troubles()
         self._consumer: Consumer | None = None
-        self.admin = self._make(AdminClient, {})
+        self._admins = [self._make(AdminClient, {})]
+        self._dropped = weakref.finalize(self, _destroy_in_own_thread, self._admins)
+        self._dropped.atexit = False
+
+    @property
+    def admin(self) -> AdminClient:
+        try:
+            return self._admins[0]
+        except IndexError:
+            raise UpstreamUnreachable(f"the clients of topic {self._topic!r} were closed") from None
 
     def _make(self, kind: Callable[[dict[str, Any]], T], more: dict[str, Any]) -> T:
         options = {**self._config.client(), **more, "logger": _logger, "error_cb": self._troubles.note}
@@ -212,6 +223,14 @@ class Clients:
         raise self._unreachable()
 
     def close(self) -> None:
+        self._dropped.detach()
+        self._admins.clear()
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close()
+
+
+def _destroy_in_own_thread(admins: list[AdminClient]) -> None:
+    """For clients nobody closed: librdkafka aborts the process when the garbage collector, which may run in one of
+    librdkafka's own threads, destroys a client there."""
+    threading.Thread(target=admins.clear, daemon=True).start()

@@ -14,7 +14,7 @@ from typing import TypeVar
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
-from airflow_provider_mzshare.errors import ReferenceMissing, UpstreamChanged
+from airflow_provider_mzshare.errors import ReferenceMissing, UpstreamChanged, UpstreamUnreachable
 from airflow_provider_mzshare.storage.connectors.kafka import starts
 from airflow_provider_mzshare.storage.connectors.kafka.clients import Clients, Deadline, NotReady
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
@@ -23,6 +23,9 @@ from airflow_provider_mzshare.types.specs import Start
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
+
+NO_SUCH_TIME = -1
+"""The offset of a time after the last record."""
 
 REQUEST_SECONDS = 10.0
 INSPECT_SECONDS = 14.0
@@ -168,7 +171,12 @@ class KafkaUpstream:
             return [by_partition[partition] for partition in partitions]
 
         answers = self._ask(request, deadline)
-        return {partition: int(answer.offset) for partition, answer in zip(partitions, answers, strict=True)}
+        offsets = {partition: int(answer.offset) for partition, answer in zip(partitions, answers, strict=True)}
+        # A request that runs out of time half-way "succeeds" with -1001 where there was no answer; -1 is an answer.
+        unanswered = [partition for partition, offset in offsets.items() if offset < NO_SUCH_TIME]
+        if unanswered:
+            raise UpstreamUnreachable(f"topic {self._topic!r}, partition {unanswered[0]}: no offset in time")
+        return offsets
 
     def _check_read(self, partition: int, end: Mapping[int, int], deadline: Deadline) -> None:
         with self._consumer_lock:
@@ -183,4 +191,4 @@ class KafkaUpstream:
             return starts.from_offsets(self._topic, start.asked, begin, end)
         timestamp = starts.absolute(start.timestamp or 0, time.time_ns() // 1_000_000)
         found = self._list_offsets(partitions, OffsetSpec.for_timestamp(timestamp), deadline)
-        return starts.from_times({p: at if at >= 0 else None for p, at in found.items()}, end)
+        return starts.from_times({p: None if at == NO_SUCH_TIME else at for p, at in found.items()}, end)

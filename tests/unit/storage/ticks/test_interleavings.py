@@ -44,16 +44,7 @@ def test_leaving_a_rule_out_is_caught(mutant: Mutant) -> None:
 
 def test_the_schedules_meet_what_they_are_for() -> None:
     """Zombies, replays and stalls do occur, or the test above would show nothing."""
-    replays = stalls = several = 0
-    for seed in range(200):
-        world = run(seed)
-        replays += any(t.attempts > 1 for t in world.times.values()) or (world.state.last or _none()).attempts > 1
-        stalls += any(t.status == "stalled" for t in world.state.tables.values())
-        several += world.started > 2
-    assert replays > 5
-    assert stalls > 5
-    assert several > 50
-
-
-def _none() -> object:
-    raise AssertionError("no tick was committed")
+    worlds = [run(seed) for seed in range(200)]
+    assert sum(world.replays > 0 for world in worlds) > 50
+    assert sum(world.fenced > 0 for world in worlds) > 50
+    assert sum(any(t.status == "stalled" for t in world.state.tables.values()) for world in worlds) > 5
