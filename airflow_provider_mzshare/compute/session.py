@@ -29,6 +29,7 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
         "spark.log.level": "WARN",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",

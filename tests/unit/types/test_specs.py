@@ -49,7 +49,7 @@ def test_known_types(type_name: str) -> None:
 
 @pytest.mark.parametrize("type_name", ["int", "numeric", "numeric(39,0)", "numeric(3,4)", "numeric(0,0)", "BIGINT", ""])
 def test_unknown_types_are_refused_by_name(type_name: str) -> None:
-    with pytest.raises(ValueError, match="type|precision"):
+    with pytest.raises(ValueError, match=r"type|precision"):
         check_type(type_name)
 
 
