@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,7 @@ from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.control.catalog import jobs, lookup
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.connections import Connection
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
@@ -63,10 +64,22 @@ class JobRecord:
             return jobs.stop_requested(session, self._job_id)
 
     def ended(self, end: End) -> None:
-        with self._catalog.write() as session:
-            jobs.set_state(
-                session, self._job_id, end.state, expect=jobs.ACTIVE, error=end.error, exit_code=EXITS[end.state]
-            )
+        for pause in (1, 2, 4, 8, 0):
+            try:
+                with self._catalog.write() as session:
+                    jobs.set_state(
+                        session,
+                        self._job_id,
+                        end.state,
+                        expect=jobs.ACTIVE,
+                        error=end.error,
+                        exit_code=EXITS[end.state],
+                    )
+                return
+            except TransientError as error:
+                # Should it stay away, the reconciler finds the process gone.
+                log.warning("%s could not say how it ended: %s", self._job_id, error)
+                time.sleep(pause)
 
 
 def ingest(job: IngestionJob, catalog: Catalog, record: JobRecord, stop: threading.Event) -> End:

@@ -8,19 +8,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import exists, func, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, MembershipRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job, active_jobs, last_jobs
+from airflow_provider_mzshare.control.catalog.models import (
+    CollectionRow,
+    JobRow,
+    MembershipRow,
+    TableRow,
+    TickRow,
+)
 from airflow_provider_mzshare.control.plans import KEEP_LOGS, DroppedTable, JobView, Overview, Process, SourceView
 from airflow_provider_mzshare.control.runs import handle_of
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.warehouse import collection_folders
-from airflow_provider_mzshare.errors import UnknownItem
+from airflow_provider_mzshare.errors import TransientError, UnknownItem
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.ticks.state import Lease
 from airflow_provider_mzshare.types.ids import ItemId, is_item_id
@@ -48,9 +54,14 @@ class Observer:
 
     def look(self, only: ItemId | None = None) -> Overview:
         folders = collection_folders(self._settings.warehouse)
-        with self._catalog.read() as session:
-            found = [self._source(session, source_id) for source_id in self._source_ids(session, only)]
-            dropped = _dropped_tables(session, folders, only)
+        try:
+            with self._catalog.read() as session:
+                found = [self._source(session, source_id) for source_id in self._source_ids(session, only)]
+                dropped = _dropped_tables(session, folders, only)
+        except TransientError:
+            # While the catalog was away no heart could beat: from here on they get their whole time again.
+            self._hearts.clear()
+            raise
         sources = tuple(self._view(item, tables, jobs) for item, tables, jobs in found)
         return Overview(sources=sources, dropped=dropped)
 
@@ -126,12 +137,16 @@ def _dropped_tables(session: Session, folders: frozenset[str], only: ItemId | No
     """Dropped tables that still have folders, once no tick that may have them as a member is pending."""
     if not folders:
         return ()
+    other = aliased(TableRow)
     left = select(func.max(MembershipRow.left_at)).where(MembershipRow.table_id == TableRow.id).scalar_subquery()
-    pending = exists().where(TickRow.source_id == TableRow.source_id, ~TickRow.committed, TickRow.number <= left)
+    # Without tables nothing runs that could finish a tick: a pending one then names nobody any more.
+    used = exists().where(other.source_id == TableRow.source_id, other.status != "dropped")
+    runs = exists().where(JobRow.source_id == TableRow.source_id, JobRow.state.in_(ACTIVE))
+    waits = exists().where(TickRow.source_id == TableRow.source_id, ~TickRow.committed, TickRow.number <= left)
     query = (
         select(TableRow.id, CollectionRow.path)
         .join(CollectionRow, CollectionRow.table_id == TableRow.id)
-        .where(TableRow.status == "dropped", ~pending)
+        .where(TableRow.status == "dropped", ~(waits & (used | runs)))
     )
     if only is not None:
         query = query.where(TableRow.source_id == only)

@@ -204,7 +204,11 @@ def _reference(statement: sql.CreateTable, spec: KafkaSourceSpec) -> str:
 
 
 def _alter_source(session: Session, statement: sql.AlterSourceSet, dry_run: bool) -> Result:
+    # Locked before it is read: two who change different settings must not undo each other.
+    items.lock_namespace(session)
     source = items.find_source(session, name_pair(statement.name))
+    lock_source(session, source.id)
+    source = items.get_source_item(session, source.id)
     kept = {k: v for k, v in source.settings.model_dump().items() if k not in statement.reset}
     settings = SourceSettings.model_validate({**kept, **statement.settings})
     items.set_settings(session, source.id, settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import tempfile
 from urllib.parse import unquote, urlsplit
 
 
@@ -13,6 +14,20 @@ def local_path(root: str) -> str | None:
     if parts.scheme == "file":
         return unquote(parts.path)
     return None if "://" in root else root
+
+
+PROBE_BYTES = 1024 * 1024
+
+
+def probe_storage(root: str) -> None:
+    """Write, flush and remove a small file below a local ``root``. Raises OSError; says nothing about URIs."""
+    path = local_path(root)
+    if path is None:
+        return
+    with tempfile.NamedTemporaryFile(dir=path, prefix=".mzshare-probe-") as file:
+        file.write(b"\0" * PROBE_BYTES)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_filesystem(root: str) -> None:

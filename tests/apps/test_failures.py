@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections import Counter
@@ -18,6 +19,8 @@ from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.control.repair import repair_catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage import commits
+from airflow_provider_mzshare.storage.crashpoints import VARIABLE
+from airflow_provider_mzshare.types.ids import ItemId, JobId
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
@@ -168,6 +171,83 @@ def test_one_folder_that_cannot_be_written_stalls_its_table_alone(stack: Stack, 
     assert stack.table("words").reason
     assert stack.rows("words") == before
     stack.check(topic, [NUMBERS])
+
+
+def test_a_warehouse_that_takes_nothing_for_a_while_stalls_nobody(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    with stack.running(source) as app:
+        stack.wait_caught_up(source, NAMES)
+        with unwritable(data_folder(stack, "words")), unwritable(data_folder(stack, "numbers")):
+            produce(kafka, topic, [good(n) for n in range(10, 30)])
+            store = stack.store(source)
+            wait_until(lambda: any(t.attempts > 5 for t in store.load().pending), 60, "attempts in vain")
+        stack.wait_caught_up(source, NAMES)
+        assert app.end is None
+    assert {stack.table(name).status for name in NAMES} == {"live"}
+    stack.check(topic, TABLES)
+
+
+def test_a_folder_that_is_gone_is_noticed_before_anything_is_written_on_top(stack: Stack, kafka: EmbeddedKafka) -> None:
+    """Also by an app that begins with a tick somebody else has left."""
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    with stack.running(source):
+        stack.wait_caught_up(source, NAMES)
+    produce(kafka, topic, [good(n) for n in range(10, 20)])
+    leave_pending(stack, source, topic)
+    lost = data_folder(stack, "words")
+    shutil.rmtree(lost)
+    with stack.running(source):
+        stack.wait_caught_up(source, ["numbers"])
+    assert stack.table("words").status == "stalled"
+    assert "there is no Delta table" in (stack.table("words").reason or "")
+    assert not lost.exists(), "no empty table was put in its place"
+    stack.check(topic, [NUMBERS])
+
+
+def leave_pending(stack: Stack, source: ItemId, topic: str) -> None:
+    """As an app does that dies right after minting."""
+    store = stack.store(source)
+    holder = store.claim(JobId("died-early"))
+    with stack.upstream(topic) as upstream:
+        end, incarnation = upstream.end_offsets(), upstream.describe().incarnation
+    store.mint(holder, lower=store.load().upper, upper=end, incarnation=incarnation)
+    store.release(holder)
+
+
+def test_a_tick_that_all_tables_hold_needs_no_upstream_to_be_finished(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(10)])
+    source = stack.create("events", topic, TABLES)
+    os.environ[VARIABLE] = "all_committed:raise"
+    try:
+        app = stack.start(source)
+        wait_until(lambda: bool(stack.store(source).load().pending), 60, "the tick")
+        # Its records go while the tick is held by every table and committed by nobody.
+        app.app.stop.set()
+        app.join()
+    finally:
+        del os.environ[VARIABLE]
+    delete_records(kafka, topic, {0: 5, 1: 5})
+    produce(kafka, topic, [good(n) for n in range(10, 20)])
+    with stack.running(source):
+        stack.wait_caught_up(source, NAMES)
+    assert stack.rows("numbers").total() == 20
+
+
+def test_a_topic_deleted_under_an_idle_source_stalls_it(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 2)
+    produce(kafka, topic, [good(n) for n in range(4)])
+    source = stack.create("events", topic, TABLES)
+    app = stack.start(source)
+    stack.wait_caught_up(source, NAMES)
+    delete_topic(kafka, topic)
+    assert app.join().state == "stalled"
+    with stack.catalog.read() as session:
+        assert items.get_source_item(session, source).reason == "topic_missing"
 
 
 def test_a_bad_record_stops_only_the_table_that_asked_for_it(stack: Stack, kafka: EmbeddedKafka) -> None:

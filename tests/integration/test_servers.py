@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import create_engine, inspect, text
 
 from tests.support.postgres import Postgres
-from tests.support.processes import left_behind
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("turn", [1, 2])
@@ -38,8 +39,16 @@ def test_postgres_keeps_its_data_over_a_restart(postgres: Postgres) -> None:
 
 
 def test_a_process_left_behind_is_found_and_ended(tmp_path: Path) -> None:
+    """In a process of its own: what counts as left behind here are all children of this session, servers included."""
     detached = "import subprocess, sys; subprocess.Popen([sys.executable, *sys.argv[1:]], start_new_session=True)"
     wait = ["-c", "import time; time.sleep(60)", str(tmp_path)]
     subprocess.run([sys.executable, "-c", detached, *wait], check=True)
-    assert any("time.sleep(60)" in line for line in left_behind(tmp_path, patience=0))
-    assert not [line for line in left_behind(tmp_path, patience=5) if "time.sleep(60)" in line]
+    look = (
+        "import sys; from pathlib import Path; from tests.support.processes import left_behind;"
+        "print(left_behind(Path(sys.argv[1]), patience=0)); print(left_behind(Path(sys.argv[1]), patience=5))"
+    )
+    seen = subprocess.run(
+        [sys.executable, "-c", look, tmp_path], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert "time.sleep(60)" in seen[0]
+    assert "time.sleep(60)" not in seen[1]

@@ -53,6 +53,7 @@ def write_minted(session: Session, state: SourceState, minted: Minted, holder: H
             epoch=holder.epoch if holder else 0,
             job_id=holder.job_id if holder else None,
             attempts=tick.attempts,
+            deaths=tick.deaths,
             repaired=tick.repaired,
         )
     )
@@ -81,7 +82,8 @@ def _write_joins(session: Session, state: SourceState, minted: Minted) -> None:
 
 def write_tick(session: Session, source_id: ItemId, tick: Tick) -> None:
     """What changes while a tick is pending."""
-    _change(session, _pending(source_id, tick).values(attempts=tick.attempts, suspect=tick.suspect), 1, "the tick")
+    values = {"attempts": tick.attempts, "suspect": tick.suspect, "deaths": tick.deaths}
+    _change(session, _pending(source_id, tick).values(**values), 1, "the tick")
 
 
 def write_committed(

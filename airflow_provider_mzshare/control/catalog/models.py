@@ -150,6 +150,7 @@ class TickRow(Base):
     job_id: Mapped[JobId | None] = mapped_column(Text)
     attempts: Mapped[int]
     suspect: Mapped[ItemId | None] = mapped_column(Text)
+    deaths: Mapped[int]
     repaired: Mapped[bool]
     stats: Mapped[str | None]
 

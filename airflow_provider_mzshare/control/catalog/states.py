@@ -73,6 +73,7 @@ def _tick(row: TickRow) -> Tick:
         committed=row.committed,
         attempts=row.attempts,
         suspect=row.suspect,
+        deaths=row.deaths,
         repaired=row.repaired,
     )
 

@@ -89,6 +89,15 @@ class CatalogTickStore(TickStore):
                 found.setdefault(table.id, (table, item, {}))[2][collection.role] = collection
         return [_member(*parts) for parts in found.values()]
 
+    def collections(self) -> Sequence[CollectionId]:
+        query = (
+            select(CollectionRow.id)
+            .join(TableRow, TableRow.id == CollectionRow.table_id)
+            .where(TableRow.source_id == self._source_id, TableRow.status != "dropped")
+        )
+        with self._catalog.read() as session:
+            return session.scalars(query).all()
+
     def knows(self, mz_timestamp: int) -> bool:
         query = select(TickRow.number).where(TickRow.source_id == self._source_id, TickRow.mz_timestamp == mz_timestamp)
         with self._catalog.read() as session:
@@ -166,10 +175,10 @@ class CatalogTickStore(TickStore):
             committed = rules.commit(state, holder, number, outcomes)
             write_committed(session, state, committed, stats, self._clock())
 
-    def advance_since(self, holder: Holder) -> Mapping[CollectionId, int]:
+    def advance_since(self, holder: Holder) -> None:
         with self._catalog.locked(self._source_id) as (session, state):
             rules.check_holder(state.lease, holder)
-            return advance_since(session, state, self._clock())
+            advance_since(session, state, self._clock())
 
     def stall(self, holder: Holder, reason: str, message: str) -> None:
         with self._catalog.write() as session:

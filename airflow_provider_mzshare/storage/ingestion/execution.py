@@ -14,9 +14,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow_provider_mzshare.errors import CatalogBehind, Fenced, JobFailed, MzShareError, TransientError
+from airflow_provider_mzshare.errors import (
+    CatalogBehind,
+    CatalogUnreachable,
+    Fenced,
+    JobFailed,
+    MzShareError,
+    TransientError,
+    WarehouseUnreachable,
+)
 from airflow_provider_mzshare.storage.crashpoints import Crashed, crashpoint
-from airflow_provider_mzshare.storage.durability import sync_filesystem
+from airflow_provider_mzshare.storage.durability import probe_storage, sync_filesystem
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
@@ -34,6 +42,10 @@ RECORDS_PER_TASK = 100_000
 COMMIT_THREADS = 8
 
 _EXCEPTION = re.compile(r"(?!pyspark\.|org\.apache\.spark\.)[\w.]+(Error|Exception|Exit)\b")
+
+
+NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, Crashed)
+"""What ends the attempt as a whole, whichever member met it."""
 
 
 class MemberFailed(TransientError):
@@ -76,8 +88,8 @@ class TickExecutor:
     def close(self) -> None:
         self._pool.shutdown()
 
-    def check_log(self, members: Sequence[Member]) -> None:
-        self._commits.check_log(members)
+    def check_log(self) -> None:
+        self._commits.check_log()
 
     def open(self, members: Sequence[Member]) -> None:
         """A table that joins without data is readable all the same; what fails here fails in its first tick again."""
@@ -88,13 +100,17 @@ class TickExecutor:
     def tidy(self) -> None:
         self._commits.tidy()
 
-    def execute(self, tick: Tick, members: Sequence[Member], frame: DataFrame | None) -> Executed:
-        """Write and commit ``tick`` for ``members``; MemberFailed when some of them could not be written."""
+    def execute(self, tick: Tick, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
+        """Write and commit ``tick`` for ``members``; MemberFailed when some of them could not be written.
+
+        ``read`` is asked only when something must be read: a replay that finds everything done needs no upstream.
+        """
         began, written_at = time.monotonic(), time.time()
         result = Executed()
         todo = self._prepare(tick, members, result)
         files: Mapping[str, MemberResult] = {}
-        if todo and frame is not None:
+        frame = read() if todo and tick.lower != tick.upper else None
+        if frame is not None:
             files = self._write(tick, todo, frame, result)
             # No log entry may name a file that a power cut empties.
             sync_filesystem(self._root)
@@ -119,7 +135,7 @@ class TickExecutor:
             try:
                 self._commits.open(member)
                 held = self._commits.held(tick, member) if tick.attempts > 1 or tick.repaired else None
-            except (Fenced, CatalogBehind):
+            except NOBODYS_FAULT:
                 raise
             except Exception as error:  # noqa: BLE001  whatever it is, it is this member's
                 result.failures[member.table_id] = short_reason(error)
@@ -167,7 +183,7 @@ class TickExecutor:
             error = future.exception()
             if error is None:
                 result.outcomes[table_id] = future.result()
-            elif isinstance(error, Fenced | CatalogBehind | Crashed):
+            elif isinstance(error, NOBODYS_FAULT):
                 ending = ending or error
             else:
                 result.failures[table_id] = short_reason(error)
@@ -184,6 +200,13 @@ class TickExecutor:
             raise JobFailed(f"Spark is gone: {short_reason(error)}") from error
         if stopped:
             raise JobFailed("Spark has stopped")
+
+    def check_warehouse(self) -> None:
+        """Raise when the warehouse as a whole takes no files: a full disk or a lost mount is no table's fault."""
+        try:
+            probe_storage(self._root)
+        except OSError as error:
+            raise WarehouseUnreachable("the warehouse", f"it takes no files: {error}") from error
 
     def check_pass(self, frame: DataFrame | None) -> None:
         """Raise when the same read fails for no table at all: then the machinery is broken, not a table."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, TransientError
+import pyarrow as pa
+
+from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections import (
     Collection,
     collection_exists,
@@ -33,7 +36,7 @@ class MemberCommits:
         """Collections this writer has committed to: the first tick is committed even without rows, so that a late
         commit of a predecessor conflicts."""
         self._known: set[int] = set()
-        self._last_written: Mapping[CollectionId, int] = {}
+        self._last_written: Mapping[CollectionId, int] | None = None
         self._upkeep = Upkeep(lambda: store.advance_since(holder))
 
     def plan(self, member: Member) -> MemberPlan:
@@ -55,23 +58,29 @@ class MemberCommits:
             (member.errors, errors_schema()),
         ):
             if collection_id not in self._open:
-                create_collection(self._root, collection_id, schema)
-                collection = Collection.open(self._root, collection_id)
-                self._check_whole(collection)
-                self._open[collection_id] = collection
+                self._open[collection_id] = self._opened(collection_id, schema)
 
-    def _check_whole(self, collection: Collection) -> None:
-        """A folder that was deleted or restored from a copy has lost rows: nothing may be written on top."""
-        wanted = self._last_written.get(collection.collection_id, 0)
+    def _opened(self, collection_id: CollectionId, schema: pa.Schema) -> Collection:
+        """A folder that was deleted or restored from a copy has lost rows: nothing may be written on top of that."""
+        if self._last_written is None:
+            self._last_written = self._store.last_written()
+        wanted = self._last_written.get(collection_id, 0)
+        if not wanted:
+            create_collection(self._root, collection_id, schema)
+        collection = Collection.open(self._root, collection_id)
         if (collection.stored_version() or 0) < wanted:
-            raise BadCollection(collection.collection_id, f"it has lost ticks: the catalog knows of one at {wanted}")
+            raise BadCollection(collection_id, f"it has lost ticks: the catalog knows of one at {wanted}")
+        return collection
 
-    def check_log(self, members: Sequence[Member]) -> None:
-        """Raise CatalogBehind when a member's collection holds a tick that the log does not know."""
+    def check_log(self) -> None:
+        """Raise CatalogBehind when any collection of the source holds a tick that the log does not know.
+
+        A collection that cannot be read is its table's trouble, in that table's next tick.
+        """
         self._known.clear()
         self._last_written = self._store.last_written()
-        for member in members:
-            for collection_id in (member.data, member.errors):
+        for collection_id in self._store.collections():
+            with suppress(BadCollection, WarehouseUnreachable):
                 stored = self._stored(collection_id)
                 if stored is not None and not self._knows(stored):
                     raise CatalogBehind(self._source_id, collection_id, stored)
@@ -110,7 +119,7 @@ class MemberCommits:
                 collection_id,
                 own,
                 noted={"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"},
-                force=collection_id not in self._committed,
+                force=tick.attempts > 1 or collection_id not in self._committed,
             )
             self._committed.add(collection_id)
             if own:

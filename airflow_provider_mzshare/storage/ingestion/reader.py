@@ -32,6 +32,13 @@ class KafkaReader:
         options = batch_options(self._config, self._topic, lower, upper)
         return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
-    def batch_end(self, checkpoint: Path, batch_id: int) -> Position:
-        """Where the batch ends, from the log Spark wrote before it ran: rows would lie about holes and markers."""
+    def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
+        """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.
+
+        :param start: of the query; its first batch has no predecessor to begin at.
+        """
+        lower = self._logged_end(checkpoint, batch_id - 1) if batch_id else start
+        return lower, self._logged_end(checkpoint, batch_id)
+
+    def _logged_end(self, checkpoint: Path, batch_id: int) -> Position:
         return parse_offset_log((checkpoint / "offsets" / str(batch_id)).read_text(), self._topic)

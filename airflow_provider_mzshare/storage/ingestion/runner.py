@@ -12,8 +12,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from airflow_provider_mzshare.errors import (
     CatalogBehind,
@@ -44,6 +45,9 @@ LOOK_SECONDS = 1.0
 """How often the catalog is asked for a stop, new settings, or the end of all tables."""
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
 """Waits between failed attempts; the last one goes on."""
+
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -81,18 +85,31 @@ class Ingestion:
 
     def run(self) -> End:
         try:
-            holder = take_lease(self.store, self.job_id, seconds=self.lease_seconds, stop=self.stop)
+            holder = self.insist(
+                lambda: take_lease(self.store, self.job_id, seconds=self.lease_seconds, stop=self.stop)
+            )
         except LeaseTaken as error:
             return End("stopped" if self.stop.is_set() else "fenced", error.line)
         except MzShareError as error:
             return End("fenced" if isinstance(error, Fenced) else "failed", error.line)
         log.info("%s holds %s, epoch %s", self.job_id, self.source_id, holder.epoch)
         with Heartbeat(self.store, holder, seconds=self.heartbeat_seconds) as heartbeat:
-            end = _Holding(self, holder, heartbeat).run()
+            end = self.insist(lambda: _Holding(self, holder, heartbeat)).run()
         if end.state != "fenced":
             self._release(holder)
         log.info("%s ended: %s %s", self.job_id, end.state, end.error or "")
         return end
+
+    def insist(self, step: Callable[[], Result]) -> Result:
+        """Take a step that only a catalog that is away can hold up, until it is done or the app is to stop."""
+        for attempt in count():
+            try:
+                return step()
+            except TransientError as error:
+                log.warning("%s will try again: %s", self.job_id, error.line)
+                if self.stop.wait(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)]):
+                    raise
+        raise AssertionError("unreachable")
 
     def _release(self, holder: Holder) -> None:
         try:
@@ -167,20 +184,21 @@ class _Holding:
 
     def _stalled(self, reason: str, error: MzShareError) -> End:
         try:
-            self._app.store.stall(self._holder, reason, error.line)
+            self._app.insist(lambda: self._app.store.stall(self._holder, reason, error.line))
         except Fenced as fenced:
             return End("fenced", fenced.line)
+        except TransientError as away:
+            return End("failed", away.line)
         return End("stalled", error.line)
 
     # ── one start of the query ────────────────────────────────────────────────────────────────────────────────────────
 
     def _pass(self) -> End | None:
         """Finish the pending ticks, then stream until something must change; None asks for another pass."""
-        self._ticking.check_upstream()
         self._ticking.finish_pending()
-        state = self._app.store.load()
-        if not state.tables:
+        if not self._app.store.load().tables:
             return End("finished", "the source has no tables")
+        self._ticking.check_upstream()
         self._passes += 1
         checkpoint = self._app.folder / f"checkpoint-{self._passes}"
         settings = self._app.store.settings()
@@ -193,14 +211,14 @@ class _Holding:
             shutil.rmtree(checkpoint, ignore_errors=True)
 
     def _start(self, settings: SourceSettings, checkpoint: Path) -> StreamingQuery:
-        start = self._ticking.begin()
+        number, start = self._ticking.begin()
         partitions = self._app.upstream.describe().partitions
         log.info("%s streams %s from %s", self._app.job_id, self._app.source_id, start)
         frame = self._app.reader.stream(start, partitions, settings.max_records_per_tick)
 
         def on_batch(batch: DataFrame, batch_id: int) -> None:
             if not self._heartbeat.fenced.is_set():
-                self._ticking.on_batch(batch, lambda: self._app.reader.batch_end(checkpoint, batch_id))
+                self._ticking.on_batch(number, batch, lambda: self._app.reader.batch_range(checkpoint, batch_id, start))
 
         return (
             frame.writeStream.queryName(f"{self._app.source_id}-{self._passes}")

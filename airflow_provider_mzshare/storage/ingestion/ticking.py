@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow_provider_mzshare.errors import MzShareError, TransientError
+from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.connectors import Upstream
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor, short_reason
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
+
+PATIENCE = 20
+"""When every member fails alone, it is rather something they share: so many attempts before they are believed."""
 
 
 class Ticking:
@@ -47,20 +50,24 @@ class Ticking:
     ) -> None:
         self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
         self._on_running = on_running
-        identity = store.load().incarnation
+        self._identity = store.load().incarnation
         self._executor = TickExecutor(
             spark,
             store,
             holder,
             source_id=source_id,
             root=root,
-            check_identity=lambda: upstream.check_identity(identity),
+            check_identity=lambda: upstream.check_identity(self._identity),
         )
         self._lock = threading.Lock()
-        self._quiesced = True
+        self._pass = 0
+        """Which start of the query may mint; 0 while none may."""
+        self._passes = 0
         self._failure: BaseException | None = None
         self._at = Position()
+        """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
         self._last_tick = time.monotonic()
+        self._announced = False
         self.committed = 0
 
     def close(self) -> None:
@@ -70,20 +77,22 @@ class Ticking:
 
     def check_upstream(self) -> None:
         """Is it still the upstream the log was read from, and does it still have what comes next?"""
+        self._upstream.check_identity(self._identity)
         state = self._store.load()
-        self._upstream.check_identity(state.incarnation)
         if state.tables:
-            self._upstream.check_history(state.pending[0].lower if state.pending else state.upper)
+            self._upstream.check_history(state.upper)
 
-    def begin(self) -> Position:
-        """A query is about to start: where. Nothing is minted on top of a log that has lost its tail."""
-        self._executor.check_log(self._store.members())
+    def begin(self) -> tuple[int, Position]:
+        """A query is about to start: its number, and where. Nothing is minted on a log that has lost its tail."""
+        self._executor.check_log()
+        self._failure = None
+        self._passes += 1
+        self._pass = self._passes
         self._at = self._store.load().upper
-        self._quiesced, self._failure = False, None
-        return self._at
+        return self._pass, self._at
 
     def quiesce(self) -> None:
-        self._quiesced = True
+        self._pass = 0
         with self._lock:
             pass
 
@@ -100,27 +109,28 @@ class Ticking:
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def on_batch(self, batch: DataFrame, end: Callable[[], Position]) -> None:
+    def on_batch(self, number: int, batch: DataFrame, read_range: Callable[[], tuple[Position, Position]]) -> None:
+        """One batch of the query that ``begin`` gave this number; one of an earlier query comes too late."""
         with self._lock:
-            if self._quiesced:
+            if self._pass != number:
                 return
             try:
-                upper = end()
+                lower, upper = read_range()
                 crashpoint("offsets_known")
-                if upper != self._at:
-                    self._mint_and_execute(upper, batch)
+                if lower != upper:
+                    self._mint_and_execute(lower, upper, batch)
             except BaseException as error:
-                self._failure, self._quiesced = error, True
+                self._failure, self._pass = error, 0
                 raise
 
-    def _mint_and_execute(self, upper: Position, batch: DataFrame) -> None:
-        incarnation = self._upstream.describe().incarnation
-        if set(upper) - set(self._at):
+    def _mint_and_execute(self, lower: Position, upper: Position, batch: DataFrame) -> None:
+        self._upstream.check_identity(self._identity)
+        if set(upper) - set(lower):
             # A partition that is new to us: what it had before we came must still be there.
-            self._upstream.check_history(self._at)
-        tick = self._store.mint(self._holder, lower=self._at, upper=upper, incarnation=incarnation)
+            self._upstream.check_history(lower)
+        tick = self._store.mint(self._holder, lower=lower, upper=upper, incarnation=self._identity)
         crashpoint("tick_minted")
-        self._execute(tick, batch)
+        self._execute(tick, lambda: batch)
         self._at = upper
 
     def tick_when_idle(self, seconds: float) -> None:
@@ -128,11 +138,11 @@ class Ticking:
         if time.monotonic() - self._last_tick < seconds or not self._lock.acquire(blocking=False):
             return
         try:
-            if not self._quiesced:
-                self._store.mint_empty(self._holder, at=self._at, incarnation=self._upstream.describe().incarnation)
+            if self._pass:
+                self._upstream.check_identity(self._identity)
+                self._store.mint_empty(self._holder, at=self._at, incarnation=self._identity)
                 self._executor.open(self._store.members())
                 self._ticked()
-                self._executor.tidy()
         finally:
             self._lock.release()
 
@@ -144,37 +154,57 @@ class Ticking:
             if rules.executes_alone(tick):
                 self._execute_alone(tick)
             else:
-                self._execute(tick, self._reader.bounded(tick.lower, tick.upper))
+                self._execute(tick, lambda tick=tick: self._bounded(tick))  # type: ignore[misc]
 
-    def _execute(self, tick: Tick, frame: DataFrame | None) -> None:
-        members = self._store.members()
-        self._commit(tick, self._executor.execute(tick, members, frame if members else None))
+    def _bounded(self, tick: Tick) -> DataFrame | None:
+        self._upstream.check_history(tick.lower)
+        return self._reader.bounded(tick.lower, tick.upper)
+
+    def _execute(self, tick: Tick, read: Callable[[], DataFrame | None]) -> None:
+        self._commit(tick, self._executor.execute(tick, self._store.members(), read))
+
+    # ── member by member ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _execute_alone(self, tick: Tick) -> None:
-        """Member by member, so that one that cannot be written stops nobody else; those that fail leave."""
+        """So that one that cannot be written stops nobody else; those that fail leave."""
         outcomes: dict[ItemId, Outcome] = {}
-        for member in self._store.members():
+        failed: dict[ItemId, str] = {}
+        # The suspect first: its deaths are counted in a row.
+        for member in sorted(self._store.members(), key=lambda m: m.table_id != tick.suspect):
             if rules.is_deadly(tick, member.table_id):
                 outcomes[member.table_id] = Left("the app died again and again while it executed this table alone")
                 continue
             with self._suspected(tick, member.table_id):
-                outcomes[member.table_id] = self._execute_one(tick, member)
-        self._commit(tick, Executed(outcomes))
+                try:
+                    outcomes[member.table_id] = self._execute_one(tick, member)
+                except MemberFailed as error:
+                    failed[member.table_id] = error.failures[member.table_id]
+        if failed and not outcomes and tick.attempts < PATIENCE:
+            raise WarehouseUnreachable("the warehouse", f"no table can be written: {next(iter(failed.values()))}")
+        self._commit(tick, Executed({**outcomes, **{table_id: Left(reason) for table_id, reason in failed.items()}}))
 
     def _execute_one(self, tick: Tick, member: Member) -> Outcome:
+        """What fails for every table, or without any, is no table's fault: it raises, and the tick waits."""
+
+        def once() -> Outcome:
+            return self._executor.execute(tick, [member], lambda: self._bounded(tick)).outcomes[member.table_id]
+
         try:
-            frame = self._reader.bounded(tick.lower, tick.upper)
-            return self._executor.execute(tick, [member], frame).outcomes[member.table_id]
-        except MemberFailed as error:
-            return Left(error.failures[member.table_id])
+            return once()
+        except MemberFailed:
+            self._executor.check_warehouse()
+            return once()
         except MzShareError:
             raise
-        except Exception as error:  # noqa: BLE001  looked into below
-            # What fails without any table too is no table's fault: these raise, and the tick waits.
-            self._executor.check_alive()
-            self.check_upstream()
-            self._executor.check_pass(self._reader.bounded(tick.lower, tick.upper))
-            return Left(short_reason(error))
+        except Exception as error:  # noqa: BLE001  looked into at once
+            self.diagnose(error)
+            self._executor.check_pass(self._bounded(tick))
+        try:
+            return once()
+        except MzShareError:
+            raise
+        except Exception as error:
+            raise MemberFailed({member.table_id: short_reason(error)}) from error
 
     @contextmanager
     def _suspected(self, tick: Tick, table_id: ItemId) -> Iterator[None]:
@@ -185,6 +215,8 @@ class Ticking:
         finally:
             self._store.suspect(self._holder, tick.number, None)
 
+    # ── the end of a tick ─────────────────────────────────────────────────────────────────────────────────────────────
+
     def _commit(self, tick: Tick, executed: Executed) -> None:
         self._store.commit(self._holder, tick.number, executed.outcomes, executed.stats)
         crashpoint("tick_committed")
@@ -193,10 +225,14 @@ class Ticking:
                 log.error("%s tick %s: %s stalled: %s", self._holder.job_id, tick.number, table_id, outcome.reason)
         log.info("%s tick %s committed: %s", self._holder.job_id, tick.number, executed.stats)
         self._ticked()
-        self._executor.tidy()
 
     def _ticked(self) -> None:
         self._last_tick = time.monotonic()
         self.committed += 1
-        if self.committed == 1:
-            self._on_running()
+        self._executor.tidy()
+        if not self._announced:
+            try:
+                self._on_running()
+                self._announced = True
+            except TransientError as error:
+                log.warning("%s could not say yet that it runs: %s", self._holder.job_id, error)

@@ -28,8 +28,8 @@ from airflow_provider_mzshare.types.positions import Position
 ATTEMPTS_TOGETHER = 3
 """After so many failed executions a tick is executed member by member."""
 
-ATTEMPTS_ALONE = 3
-"""After so many more, the member at which the process dies leaves."""
+DEATHS_ALONE = 3
+"""After so many deaths of the process in a row, the member that was executed alone leaves."""
 
 
 # ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +102,7 @@ def joining(state: SourceState) -> list[TableState]:
 def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
     """Count an execution before it begins: one that kills the process counts too."""
     tick = _pending(state, holder, number)
-    return replace(tick, attempts=tick.attempts + 1)
+    return replace(tick, attempts=tick.attempts + 1, deaths=tick.deaths + 1 if tick.suspect else 0)
 
 
 def executes_alone(tick: Tick) -> bool:
@@ -111,12 +111,13 @@ def executes_alone(tick: Tick) -> bool:
 
 def is_deadly(tick: Tick, table_id: ItemId) -> bool:
     """Did the process die while it executed this member alone, time after time? One death may be anybody's."""
-    return tick.suspect == table_id and tick.attempts > ATTEMPTS_TOGETHER + ATTEMPTS_ALONE
+    return tick.suspect == table_id and tick.deaths >= DEATHS_ALONE
 
 
 def suspect(state: SourceState, holder: Holder, number: int, table_id: ItemId | None) -> Tick:
-    """Note which member is about to be executed alone."""
-    return replace(_pending(state, holder, number), suspect=table_id)
+    """Note which member is about to be executed alone; deaths are counted for one and the same."""
+    tick = _pending(state, holder, number)
+    return replace(tick, suspect=table_id, deaths=tick.deaths if table_id == tick.suspect else 0)
 
 
 def commit(state: SourceState, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome]) -> Committed:

@@ -42,7 +42,9 @@ class Tick:
     attempts: int = 0
     """Executions begun. Past three, the tick is executed member by member."""
     suspect: ItemId | None = None
-    """The member executed alone when the app was last seen: should it have died, that member leaves."""
+    """The member that is being executed alone, until that ends in order."""
+    deaths: int = 0
+    """How often in a row the process died while it executed ``suspect`` alone."""
     repaired: bool = False
     """Put back by a catalog repair: a collection may already be past it."""
 

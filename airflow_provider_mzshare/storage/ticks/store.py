@@ -37,6 +37,10 @@ class TickStore(Protocol):
         """The members of the pending tick (or of the next, once it is minted), with all a writer needs."""
         ...
 
+    def collections(self) -> Sequence[CollectionId]:
+        """All of the source's tables, whatever state they are in, but for dropped ones."""
+        ...
+
     def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder: ...
 
     def beat(self, holder: Holder) -> None: ...
@@ -61,8 +65,8 @@ class TickStore(Protocol):
         """The source itself stops: its upstream or its catalog is not what the log says."""
         ...
 
-    def advance_since(self, holder: Holder) -> Mapping[CollectionId, int]:
-        """Move ``since`` as the tables' retention says; per collection, the first version still needed."""
+    def advance_since(self, holder: Holder) -> None:
+        """Move ``since`` as the tables' retention says."""
         ...
 
     def knows(self, mz_timestamp: int) -> bool:

@@ -82,7 +82,7 @@ def _rows_of_0001() -> list[str]:
         f"INSERT INTO sources VALUES ('u1', '{source}', '{{}}', 'x', '{{}}', {rest})",
         f"INSERT INTO tables VALUES ('u2', 'u1', '{table}', 1, 1, 'live', NULL, '{{}}', '{{\"0\":5}}', 701, 700, 3, 0)",
         "INSERT INTO membership VALUES ('u2', 7, 'u1', 1, 1, NULL, NULL)",
-        "INSERT INTO ticks VALUES ('u1', 7, '{}', '{\"0\":5}', 700, 1, 2, true, 1, 'j', 1, NULL, false)",
+        "INSERT INTO ticks VALUES ('u1', 7, '{}', '{\"0\":5}', 700, 1, 2, true, 1, 'j', 1, NULL, 0, false)",
     ]
     return [row.replace(":", r"\:") for row in rows]
 

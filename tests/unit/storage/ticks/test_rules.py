@@ -146,14 +146,38 @@ def test_pending_ticks_of_a_repair_are_committed_in_order() -> None:
     assert rules.after_commit(state, rules.commit(state, ME, 1, {})).pending == state.pending[1:]
 
 
-def test_three_attempts_together_then_alone_then_the_deadly_one_leaves() -> None:
+def test_three_attempts_together_then_alone() -> None:
     state = mint(source())
-    seen = []
-    for _ in range(7):
+    alone = []
+    for _ in range(4):
         tick = rules.begin_attempt(state, ME, 1)
-        tick = replace(tick, suspect=U2)
-        seen.append((rules.executes_alone(tick), rules.is_deadly(tick, U2), rules.is_deadly(tick, U3)))
+        alone.append(rules.executes_alone(tick))
         state = replace(state, pending=(tick,))
-    assert [alone for alone, _, _ in seen] == [False, False, True, True, True, True, True]
-    assert [deadly for _, deadly, _ in seen] == [False, False, False, False, False, True, True]
-    assert not any(other for _, _, other in seen)
+    assert alone == [False, False, True, True], "the mint counts as the first attempt"
+
+
+def test_only_deaths_in_a_row_make_a_member_leave() -> None:
+    state = mint(source())
+
+    def suspect(table_id: ItemId | None) -> Tick:
+        nonlocal state
+        state = replace(state, pending=(rules.suspect(state, ME, 1, table_id),))
+        return state.pending[0]
+
+    def restart() -> Tick:
+        nonlocal state
+        state = replace(state, pending=(rules.begin_attempt(state, ME, 1),))
+        return state.pending[0]
+
+    for _ in range(10):
+        assert not rules.is_deadly(restart(), U2), "attempts that ended in order are no deaths"
+    deadly = []
+    for _ in range(3):
+        suspect(U2)
+        deadly.append(rules.is_deadly(restart(), U2))
+    assert deadly == [False, False, True]
+    assert not rules.is_deadly(state.pending[0], U3)
+    suspect(U3)
+    assert not rules.is_deadly(restart(), U3), "another member's deaths are not counted"
+    suspect(None)
+    assert restart().deaths == 0

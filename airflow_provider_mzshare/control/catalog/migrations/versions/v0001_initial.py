@@ -126,6 +126,7 @@ def _create_ticks() -> None:
         _text("job_id", null=True),
         _number("attempts"),
         _text("suspect", null=True),
+        _number("deaths"),
         _flag("repaired"),
         _key("ticks", "source_id", "number"),
         _unique("ticks", "source_id", "mz_timestamp"),
