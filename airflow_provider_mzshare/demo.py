@@ -128,12 +128,14 @@ class Demo:
                 if live_since is None and all(t["rows"] for t in tables):
                     live_since = time.monotonic()
                 time.sleep(0.5)
+        self._console.print()
 
     def _picture(self, tables: Sequence[dict[str, Any]], sent: int) -> Table:
-        picture = Table("table", "status", "rows", "errors", "behind the producer", "position")
+        picture = Table("table", "status", "rows", "errors", "behind", "next offsets")
         for t in tables:
             behind = f"{max(0, sent - t['rows'] - t['errors']):,}"
-            picture.add_row(t["name"], t["status"], f"{t['rows']:,}", f"{t['errors']:,}", behind, str(t["position"]))
+            name, places = t["name"].removeprefix("public."), " ".join(map(str, t["position"].values()))
+            picture.add_row(name, t["status"], f"{t['rows']:,}", f"{t['errors']:,}", behind, places)
         return picture
 
     def _ids(self) -> list[int]:
@@ -161,11 +163,15 @@ def main() -> int:
     console = Console()
     folder_of_jars = jars.default_folder()
     jars.fetch(jars.GROUPS, folder_of_jars)
-    with tempfile.TemporaryDirectory(prefix="mzshare-demo-") as name:
-        folder = Path(name)
-        console.print("Starting a Kafka broker …")
-        with EmbeddedKafka(folder / "kafka", jars=folder_of_jars, jmx=True) as broker:
-            exact = Demo(folder, broker, console).run()
+    try:
+        with tempfile.TemporaryDirectory(prefix="mzshare-demo-") as name:
+            folder = Path(name)
+            console.print("Starting a Kafka broker …")
+            with EmbeddedKafka(folder / "kafka", jars=folder_of_jars, jmx=True) as broker:
+                exact = Demo(folder, broker, console).run()
+    except KeyboardInterrupt:
+        console.print("Interrupted; everything was stopped.")
+        return 130
     return 0 if exact else 1
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 
 class MzShareError(Exception):
     """Base of all. ``hint`` is what the user can do next, usually a command."""
@@ -42,6 +44,11 @@ class BadSetting(TerminalError):
 # ── statements and the catalog ────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _run_sql(statement: str) -> str:
+    """A command to paste: names in SQL may hold quotes of either kind."""
+    return f"mzshare sql {shlex.quote(statement)}"
+
+
 class StatementError(TerminalError):
     """A statement that cannot be read or is not supported, with its place."""
 
@@ -52,32 +59,44 @@ class StatementError(TerminalError):
 
 
 class UnknownItem(TerminalError):
-    def __init__(self, kind: str, name: str) -> None:
-        self.kind, self.name = kind, name
-        super().__init__(f"{kind} {name!r} does not exist", hint=f"mzshare sql 'SHOW {kind.upper()}S'")
+    """:param kind: what was looked for; None when anything would have done. :param found: what bears the name."""
+
+    def __init__(self, kind: str | None, name: str, found: str | None = None) -> None:
+        self.kind, self.name, self.found = kind, name, found
+        missing = f"{kind} {name!r} does not exist" if kind else f"nothing is named {name!r}"
+        hint = _run_sql(f"SHOW {kind.upper()}S") if kind in ("source", "table") else "mzshare status"
+        super().__init__(f"{missing}: it is a {found}" if found else missing, hint=hint)
 
 
 class NameTaken(TerminalError):
-    def __init__(self, name: str, by: str) -> None:
-        self.name, self.by = name, by
-        super().__init__(f"{name!r} already exists: it is a {by}", hint="another name, or CREATE … IF NOT EXISTS")
+    """:param wanted: what was to be made; only one of its own kind can be taken as it is."""
+
+    def __init__(self, name: str, by: str, wanted: str) -> None:
+        self.name, self.by, self.wanted = name, by, wanted
+        hint = "another name, or CREATE … IF NOT EXISTS" if by == wanted else "another name"
+        super().__init__(f"{name!r} already exists: it is a {by}", hint=hint)
 
 
 class SpecConflict(TerminalError):
-    """IF NOT EXISTS met an item of the same name and another definition."""
+    """IF NOT EXISTS met an item of the same name and another definition. ``name`` is written as in SQL.
 
-    def __init__(self, name: str, difference: str) -> None:
-        self.name, self.difference = name, difference
+    :param remedy: the statement that would make them agree, where there is one.
+    """
+
+    def __init__(self, name: str, difference: str, *, remedy: str = "") -> None:
+        self.name, self.difference, self.remedy = name, difference, remedy
         super().__init__(
-            f"{name!r} exists with another definition: {difference}", hint=f"mzshare sql 'SHOW CREATE {name}'"
+            f"{name!r} exists with another definition: {difference}", hint=_run_sql(remedy or f"SHOW CREATE {name}")
         )
 
 
 class HasDependents(TerminalError):
+    """``name`` is written as in SQL."""
+
     def __init__(self, name: str, dependents: list[str]) -> None:
         self.name, self.dependents = name, dependents
         super().__init__(
-            f"source {name!r} still feeds {', '.join(dependents)}", hint=f"mzshare sql 'DROP SOURCE {name} CASCADE'"
+            f"source {name!r} still feeds {', '.join(dependents)}", hint=_run_sql(f"DROP SOURCE {name} CASCADE")
         )
 
 

@@ -44,7 +44,7 @@ class Settings:
         env = {k: v for k, v in (os.environ if environ is None else environ).items() if v}
         home = _path(env, "MZSHARE_HOME", "~/.mzshare")
         lease = _seconds(env, "MZSHARE_LEASE_SECONDS", 15.0)
-        heartbeat = _seconds(env, "MZSHARE_HEARTBEAT_SECONDS", 3.0)
+        heartbeat = _seconds(env, "MZSHARE_HEARTBEAT_SECONDS", min(3.0, lease / 5))
         if heartbeat * 2 > lease:
             raise BadSetting("MZSHARE_HEARTBEAT_SECONDS", f"{heartbeat:g}", f"at most half the lease of {lease:g} s")
         return cls(

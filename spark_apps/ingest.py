@@ -59,6 +59,10 @@ class JobRecord:
         with self._catalog.write() as session:
             jobs.set_state(session, self._job_id, "running", expect={"starting"})
 
+    def trouble(self, text: str | None) -> None:
+        with self._catalog.write() as session:
+            jobs.note_trouble(session, self._job_id, text)
+
     def stop_requested(self) -> bool:
         with self._catalog.read() as session:
             return jobs.stop_requested(session, self._job_id)
@@ -67,12 +71,12 @@ class JobRecord:
         for pause in (1, 2, 4, 8, 0):
             try:
                 with self._catalog.write() as session:
+                    jobs.note_trouble(session, self._job_id, end.error)
                     jobs.set_state(
                         session,
                         self._job_id,
                         end.state,
                         expect=jobs.ACTIVE,
-                        error=end.error,
                         exit_code=EXITS[end.state],
                     )
                 return
@@ -111,6 +115,7 @@ def ingest(job: IngestionJob, catalog: Catalog, record: JobRecord, stop: threadi
             stop=stop,
             stop_requested=record.stop_requested,
             on_running=record.running,
+            on_trouble=record.trouble,
         ).run()
 
 

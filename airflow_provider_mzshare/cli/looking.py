@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from airflow_provider_mzshare.cli import context
-from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.status import SourceStatus, TableStatus
@@ -19,8 +20,10 @@ _SOURCE = (
 )  # fmt: skip
 _TABLE = (
     "id", "name", "source", "status", "rows", "errors", "rate", "lag", "position", "since", "upper", "reason", "hint",
+    "source_health", "source_reason", "job",
 )  # fmt: skip
-_ONLY_FOR_PROGRAMS = frozenset({"mz_timestamp", "pid", "since"})
+_FOR_PEOPLE = ("name", "health", "status", "tables", "tick", "rows", "errors", "rate", "lag", "age", "position")
+_PARTITIONS_SHOWN = 4
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +41,8 @@ def status(
     with context.open_catalog(context.settings()) as catalog:
         reader = context.status_reader(catalog, ask_upstreams=lag)
         if name is None:
-            _print(_SOURCE, [_row(source) for source in reader.sources()], output)
+            rows = [_row(source, lag and source.health != "stalled") for source in reader.sources()]
+            _print(_SOURCE, rows, output)
             return
         from airflow_provider_mzshare.control.catalog.items import SourceItem
 
@@ -48,21 +52,47 @@ def status(
         else:
             source, table = reader.table(item)
             tables = [table]
-    if output is Output.table and isinstance(item, SourceItem):
-        _print(_SOURCE, [_row(source)], output)
+    asked = lag and source.health != "stalled"
+    if output is Output.table:
+        _print(_SOURCE, [_row(source, asked)], output)
         typer.echo("")
-    _print(_TABLE, [_row(table) for table in tables], output)
+    of_source = {"source_health": source.health, "source_reason": source.reason, "job": source.job}
+    _print(_TABLE, [{**_row(table, asked), **of_source} for table in tables], output)
 
 
 def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], output: Output) -> None:
-    if output is Output.table:
-        filled = {column for column in columns if any(row[column] not in (None, "") for row in rows)}
-        columns = tuple(c for c in columns if c not in _ONLY_FOR_PROGRAMS and (c in filled or not rows))
-    print_rows(columns, rows, output)
+    if output is not Output.table:
+        print_rows(columns, rows, output)
+        return
+    rows = [for_people(row) for row in rows]
+    shown = {"age" if column == "age_seconds" else column for column in columns}
+    empty = {c for c in shown if rows and all(row.get(c) in (None, "") for row in rows)}
+    print_rows([c for c in _FOR_PEOPLE if c in shown - empty], rows, output)
+    for note in filter(None, map(note_on, rows)):
+        typer.echo(visible(note))
 
 
-def _row(status: SourceStatus | TableStatus) -> dict[str, Any]:
-    row = asdict(status)
+def note_on(row: Mapping[str, Any]) -> str:
+    """Reason and next step on a line of their own: in a narrow column a command could not be copied."""
+    reason = row["reason"].rstrip(".") or (f"{row['errors']} records did not decode" if row.get("errors") else "")
+    if not reason:
+        return ""
+    return f"{row['name']}: {reason}{'. Try: ' if row['hint'] else ''}{row['hint']}"
+
+
+def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The same row, as short as a terminal of 80 columns needs it."""
+    age, offsets = row.get("age_seconds"), row["position"]
+    if len(offsets) > _PARTITIONS_SHOWN:
+        position = f"{len(offsets)} partitions, {sum(offsets.values())} in all"
+    else:
+        position = " ".join(f"{partition}:{offset}" for partition, offset in offsets.items())
+    lag = "?" if row["lag"] is None and row["lag_asked"] else row["lag"]
+    return {**row, "position": position, "age": None if age is None else f"{age} s", "lag": lag}
+
+
+def _row(status: SourceStatus | TableStatus, lag_asked: bool) -> dict[str, Any]:
+    row = {**asdict(status), "lag_asked": lag_asked}
     row["position"] = dict(status.position.offsets)
     for key in ("rate", "age_seconds"):
         if row.get(key) is not None:

@@ -75,10 +75,17 @@ def run(argv: Sequence[str], command: Callable[..., Any] | None = None) -> int:
             raise
         if os.environ.get("MZSHARE_DEBUG") == "1":
             traceback.print_exc()
-        line, code = explain(error)
+        text, code = _told(error)
         with contextlib.suppress(BrokenPipeError):
-            typer.echo(f"error: {visible(line)}", err=True)
+            typer.echo(text, err=True)
         return code
+
+
+def _told(error: Any) -> tuple[str, int]:
+    if type(error).__name__ == "NoArgsIsHelpError":  # wherever the installed typer has its click
+        return error.format_message(), EXIT_WRONG_USE
+    line, code = explain(error)
+    return f"error: {visible(line)}", code
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -99,7 +106,7 @@ def explain(error: BaseException) -> tuple[str, int]:
 
 
 def _sentence(error: Any) -> str:
-    text = " ".join(error.format_message().split())
+    text = " ".join(error.format_message().split()).replace(" Value error,", "")
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 

@@ -36,8 +36,10 @@ def read(
     """Print a table's rows, now or as of a time."""
     if as_of is not None and tick is not None:
         raise typer.BadParameter("--as-of and --tick exclude each other")
+    from airflow_provider_mzshare.control.names import typed_name
     from airflow_provider_mzshare.control.reading import Query, read_table
 
+    typed_name(name)
     chosen = context.settings()
     shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
     query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
@@ -46,9 +48,21 @@ def read(
     if limit is None and output is Output.table and rows.num_rows > _TABLE_ROWS:
         rows = rows.slice(0, _TABLE_ROWS)
         typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)
-    print_rows(rows.schema.names, _rows(rows), output)
+    if errors and output is Output.table:
+        columns = sorted(rows.schema.names, key=lambda column: column != "error")
+        print_rows(columns, ({key: _readable(value) for key, value in row.items()} for row in _rows(rows)), output)
+    else:
+        print_rows(rows.schema.names, _rows(rows), output)
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:
     for batch in table.to_batches(max_chunksize=_CHUNK):
         yield from batch.to_pylist()
+
+
+def _readable(value: Any) -> Any:
+    """Bytes that are text, as text: a person looks for what is wrong with a record."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        return value

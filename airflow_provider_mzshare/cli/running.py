@@ -15,6 +15,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.catalog.items import Desired
     from airflow_provider_mzshare.control.reconciler import Outcome, Reconciler
+    from airflow_provider_mzshare.control.status import SourceStatus
 
 _COLUMNS = ("subject", "action", "ok", "detail", "hint")
 
@@ -89,9 +90,23 @@ def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> N
         with catalog.write() as session:
             set_desired(session, source.id, desired)
         outcomes = context.reconciler(catalog, chosen, stop_seconds=grace).run(only=source.id, at_once=True)
+        status, _ = context.status_reader(catalog).source(source)
     if output is Output.table and not [o for o in outcomes if o.action in ("start", "stop")]:
-        typer.echo(f"{name} should be {desired}; nothing was to be done")
+        _tell_verdict(status, desired)
     _report(outcomes, output)
+    if desired == "running" and status.health == "stalled":
+        from airflow_provider_mzshare.errors import JobFailed
+
+        raise JobFailed(f"source {status.name} is stalled: {status.reason}", hint=status.hint)
+
+
+def _tell_verdict(status: SourceStatus, desired: Desired) -> None:
+    """Nothing was to be done: how it is says why."""
+    if desired == "running" and status.health == "stalled":
+        return
+    why = f": {status.reason.rstrip('.')}" if status.reason else ""
+    next_step = f". Try: {status.hint}" if status.hint and desired == "running" else ""
+    typer.echo(visible(f"nothing was to be done, source {status.name} is {status.health}{why}{next_step}"))
 
 
 def _report(outcomes: Sequence[Outcome], output: Output) -> None:
@@ -125,7 +140,7 @@ def logs(
         lines = run.lines(tail=tail, follow=follow)
         if output is Output.table:
             for line in lines:
-                typer.echo(visible(line))
+                typer.echo(visible(line.expandtabs()))
                 if follow:
                     sys.stdout.flush()
         else:

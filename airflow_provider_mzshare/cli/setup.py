@@ -33,6 +33,8 @@ def jars(
     from airflow_provider_mzshare.compute import jars as pinned_jars
 
     groups = group or list(pinned_jars.GROUPS)
+    if unknown := [one for one in groups if one not in pinned_jars.GROUPS]:
+        raise typer.BadParameter(f"there is no jar group {unknown[0]!r}: one of {', '.join(pinned_jars.GROUPS)}")
     folder = context.settings().jars or pinned_jars.default_folder()
     wanted = pinned_jars.pinned(groups)
     if check:

@@ -56,7 +56,8 @@ def wait(
         "tick": source.tick,
         "upper": min(table.upper or 0 for table in tables),
     }
-    print_record(record, output, f"{name} is {goal.value}: {record['rows']} rows, tick {source.tick}")
+    many = f"{len(tables)} table{'s' * (len(tables) != 1)}, " if item.id == source.id else ""
+    print_record(record, output, f"{name} is {goal.value}: {many}{record['rows']} rows, tick {source.tick}")
 
 
 @contextmanager

@@ -27,6 +27,8 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        # What native libraries unpack goes with the job's folder, also after a kill.
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
@@ -59,6 +61,8 @@ def open_session(
     scratch.mkdir(parents=True, exist_ok=True)
     # A driver that was not started by spark-submit takes the workers' Python from here only.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     builder = SparkSession.builder.appName(name)
     for key, value in {**session_conf(master=master, jars=jars, scratch=scratch), **(conf or {})}.items():
         builder = builder.config(key, value)

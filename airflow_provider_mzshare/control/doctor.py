@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -35,7 +38,7 @@ class Finding:
 def examine(settings: Settings, connections: ConnectionStore, names: Sequence[str] = ()) -> Iterator[Finding]:
     """:param names: connections to try as well."""
     yield _tried("python", _python)
-    yield _tried("java", lambda: str(java_program()))
+    yield _tried("java", _java)
     for package in PACKAGES:
         yield _tried(package, lambda package=package: _package(package))  # type: ignore[misc]
     yield _tried("jars", lambda: _jars(settings))
@@ -61,6 +64,13 @@ def _python() -> str:
     return sys.version.split()[0]
 
 
+def _java() -> str:
+    program = java_program()
+    ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    version = (ran.stderr + ran.stdout).strip().partition("\n")[0]
+    return f"{program}: {version}"
+
+
 def _package(name: str) -> str:
     try:
         found = metadata.version(name)
@@ -79,19 +89,38 @@ def _jars(settings: Settings) -> str:
 
 
 def _storage(warehouse: str) -> str:
-    made = is_local(warehouse) and not Path(warehouse).exists()
-    if made:
-        Path(warehouse).mkdir(parents=True, mode=0o700)
+    if not is_local(warehouse):
+        _one_writer_only(warehouse)
+        return f"{warehouse} creates a file for one writer only"
+    with _writable_folder(Path(warehouse)) as is_new:
+        _one_writer_only(warehouse)
+    when = " will be made on first use, and" if is_new else ""
+    return f"{warehouse}{when} creates a file for one writer only"
+
+
+def _one_writer_only(warehouse: str) -> None:
+    if not put_if_absent_works(warehouse):
+        raise TerminalError(
+            f"{warehouse} does not let exactly one of two writers create a file",
+            hint="a local disk, or an object store with conditional writes, as MZSHARE_WAREHOUSE",
+        )
+
+
+@contextmanager
+def _writable_folder(folder: Path) -> Iterator[bool]:
+    """Make it and what is missing above it, private; write to it; take away again what was made. True: it is new."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    made: list[Path] = []
     try:
-        if not put_if_absent_works(warehouse):
-            raise TerminalError(
-                f"{warehouse} does not let exactly one of two writers create a file",
-                hint="a local disk, or an object store with conditional writes, as MZSHARE_WAREHOUSE",
-            )
+        for path in reversed(missing):
+            path.mkdir(mode=0o700)
+            made.append(path)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        yield bool(missing)
     finally:
-        if made:
-            Path(warehouse).rmdir()
-    return f"{warehouse} creates a file for one writer only"
+        for path in reversed(made):
+            path.rmdir()
 
 
 def _compaction() -> str:
@@ -107,7 +136,8 @@ def _catalog(url: str) -> str:
     catalog = Catalog(url)
     try:
         if catalog.is_embedded and catalog.revision() is None:
-            return f"{catalog.display_url} will be made on first use"
+            with _writable_folder(Path(url.removeprefix("sqlite:///")).parent):
+                return f"{catalog.display_url} will be made on first use"
         catalog.check()
         return f"{catalog.display_url} has schema {catalog.revision()}"
     finally:

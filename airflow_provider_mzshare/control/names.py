@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.statements import parse_name
-from airflow_provider_mzshare.errors import TerminalError, UnknownItem
+from airflow_provider_mzshare.errors import StatementError, TerminalError, UnknownItem
+
+
+def typed_name(text: str) -> QualifiedName:
+    """``[schema.]name`` as in SQL: without quotes, upper case is folded."""
+    try:
+        return parse_name(text)
+    except StatementError:
+        # A place in a statement means nothing to one who typed a word.
+        raise TerminalError(f'{text!r} is not a name: [schema.]name, or "quoted"', hint="mzshare status") from None
 
 
 def find_item(catalog: Catalog, text: str) -> items.SourceItem | items.TableItem:
-    """``[schema.]name`` as in SQL: without quotes, upper case is folded."""
-    name = parse_name(text)
+    name = typed_name(text)
     with catalog.read() as session:
         item = items.find(session, (name.schema, name.name))
     if item is None:
@@ -20,5 +29,5 @@ def find_item(catalog: Catalog, text: str) -> items.SourceItem | items.TableItem
 def find_source(catalog: Catalog, text: str) -> items.SourceItem:
     item = find_item(catalog, text)
     if not isinstance(item, items.SourceItem):
-        raise UnknownItem("source", text)
+        raise UnknownItem("source", text, found="table")
     return item

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute.java import java_program
 from airflow_provider_mzshare.compute.jobs import LOG_FILE, IngestionJob
 from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
@@ -119,6 +122,7 @@ class Reconciler:
 
     def _job_for(self, source: items.SourceItem) -> IngestionJob:
         """Everything that can be wrong here is wrong before a job exists."""
+        java_program(os.environ)
         chosen, job_id = self._settings, new_job_id("ingest")
         return IngestionJob(
             job_id=job_id,
@@ -203,6 +207,8 @@ class Reconciler:
         folder = Path(self._job(job_id).folder)
         if whole:
             shutil.rmtree(folder)
+            with suppress(OSError):  # others of the source are still in it
+                folder.parent.rmdir()
             return f"folder of job {job_id}"
         for path in folder.iterdir():
             if path.name != LOG_FILE:

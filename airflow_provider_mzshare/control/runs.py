@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,13 @@ from airflow_provider_mzshare.control.names import find_item
 from airflow_provider_mzshare.errors import TerminalError, UnknownItem
 from airflow_provider_mzshare.types.ids import JobId
 
-_LAST_WORDS = 300
+_LAST_WORDS, _LAST_LINES = 300, 200
+_COMPLAINT = re.compile(
+    r"\S+ \S+ (?:WARNING|ERROR|CRITICAL) (?:airflow_provider_mzshare|mzshare)[\w.]* (?P<ours>.+)"
+    r"|error: (?P<said>.+)"
+    r"|(?P<raised>[\w.]*(?:Error|Exception): .+)"
+)
+"""What the app itself complains of, or an error at the end of a traceback; not what Spark has to say."""
 
 
 def handle_of(job: job_rows.Job, launcher: Launcher) -> Handle | None:
@@ -24,9 +31,13 @@ def handle_of(job: job_rows.Job, launcher: Launcher) -> Handle | None:
 
 
 def last_words(launcher: Launcher, handle: Handle | None) -> str:
-    """The last line a run wrote, for whoever asks why it ended."""
-    lines = [] if handle is None else [line.strip() for line in launcher.logs(handle, tail=20) if line.strip()]
-    return lines[-1][:_LAST_WORDS] if lines else ""
+    """The last complaint in a run's log, for whoever asks why it ended; empty when it did not complain."""
+    return last_complaint(() if handle is None else launcher.logs(handle, tail=_LAST_LINES))
+
+
+def last_complaint(lines: Iterable[str]) -> str:
+    found = [match for line in lines if (match := _COMPLAINT.fullmatch(line.strip()))]
+    return str(found[-1][found[-1].lastgroup or 0])[:_LAST_WORDS] if found else ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +70,10 @@ def _job(catalog: Catalog, name: str) -> job_rows.Job:
             return job_rows.get_job(session, JobId(name))
         except UnknownItem:
             pass
-    item = find_item(catalog, name)
+    try:
+        item = find_item(catalog, name)
+    except TerminalError:
+        raise TerminalError(f"there is no job, source or table {name!r}", hint="mzshare status") from None
     source_id = item.source_id if isinstance(item, items.TableItem) else item.id
     with catalog.read() as session:
         newest = job_rows.last_jobs(session, source_id, 1)

@@ -15,7 +15,7 @@ from airflow_provider_mzshare.control.catalog.models import SourceRow
 from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
 from airflow_provider_mzshare.control.sql import statements as sql
 from airflow_provider_mzshare.control.upstreams import open_upstream
-from airflow_provider_mzshare.errors import NameTaken, ReferenceMissing, TransientError, UnknownItem
+from airflow_provider_mzshare.errors import NameTaken, ReferenceMissing, SpecConflict, TransientError, UnknownItem
 from airflow_provider_mzshare.storage.connections import ConnectionStore
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings
@@ -103,7 +103,7 @@ def _check_new_source(
 ) -> _Checked:
     present = _present(catalog, statement.name, names)
     if present is not None and not statement.if_not_exists:
-        raise NameTaken(present.display, kind_of(present))
+        raise NameTaken(present.display, kind_of(present), "source")
     if present is not None or statement.name in names.made:
         return _Checked(statement)  # nothing will be made, so a broker that is away is no reason to fail
     with open_upstream(connections, statement.spec) as upstream:
@@ -151,6 +151,7 @@ def _apply(session: Session, checked: _Checked, dry_run: bool) -> Result:
     if isinstance(statement, sql.DropItem):
         return _drop(session, statement, dry_run)
     if isinstance(statement, sql.ShowCreate):
+        _existing(session, statement.kind, statement.name)
         return show_create(session, statement)
     return show_sources(session) if statement.what == "sources" else show_tables(session)
 
@@ -169,7 +170,19 @@ def _create_source(session: Session, statement: sql.CreateSource, checked: _Chec
         start=checked.start or Position(),
         if_not_exists=statement.if_not_exists,
     )
+    if existed:
+        _check_same_settings(statement, items.get_source_item(session, source_id))
     return _done("CREATE SOURCE", statement.name, source_id, dry_run, "it exists" if existed else "")
+
+
+def _check_same_settings(statement: sql.CreateSource, present: items.SourceItem) -> None:
+    """Of an existing source, against those that were written out."""
+    is_now = present.settings.model_dump()
+    asked = {field: value for field, value in statement.settings.items() if is_now[field] != value}
+    if asked:
+        found = sql.print_settings({field: is_now[field] for field in asked})
+        remedy = sql.print_statement(sql.AlterSourceSet(statement.name, asked))
+        raise SpecConflict(str(statement.name), f"it has {found}, not {sql.print_settings(asked)}", remedy=remedy)
 
 
 def _create_table(session: Session, statement: sql.CreateTable, checked: _Checked, dry_run: bool) -> Result:
@@ -217,18 +230,22 @@ def _alter_source(session: Session, statement: sql.AlterSourceSet, dry_run: bool
 
 def _drop(session: Session, statement: sql.DropItem, dry_run: bool) -> Result:
     command = f"DROP {statement.kind.upper()}"
-    item = items.find(session, name_pair(statement.name))
-    if item is None:
-        if not statement.if_exists:
-            raise UnknownItem(statement.kind, str(statement.name))
+    if statement.if_exists and items.find(session, name_pair(statement.name)) is None:
         return _done(command, statement.name, None, dry_run, "it does not exist")
-    if kind_of(item) != statement.kind:
-        raise UnknownItem(statement.kind, str(statement.name))
-    if isinstance(item, items.SourceItem):
-        items.drop_source(session, item.id, cascade=statement.cascade)
-    else:
+    item = _existing(session, statement.kind, statement.name)
+    if isinstance(item, items.TableItem):
         items.drop_table(session, item.id)
-    return _done(command, statement.name, item.id, dry_run)
+        return _done(command, statement.name, item.id, dry_run)
+    gone = [str(sql.QualifiedName(*t.name)) for t in items.drop_source(session, item.id, cascade=statement.cascade)]
+    note = f"with {'tables' if len(gone) > 1 else 'table'} {', '.join(gone)}" if gone else ""
+    return _done(command, statement.name, item.id, dry_run, note)
+
+
+def _existing(session: Session, kind: sql.Kind | None, name: sql.QualifiedName) -> items.SourceItem | items.TableItem:
+    item = items.find(session, name_pair(name))
+    if item is None or kind not in (None, kind_of(item)):
+        raise UnknownItem(kind, str(name), kind_of(item) if item else None)
+    return item
 
 
 def _done(command: str, name: sql.QualifiedName, item_id: str | None, dry_run: bool, note: str = "") -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -27,6 +29,7 @@ from airflow_provider_mzshare.types.positions import Position
 
 Health = Literal["starting", "running", "idle", "stalled", "lost", "stopped", "failed", "waiting"]
 LAG_SECONDS = 3.0
+_ASKED_AT_ONCE = 8
 _IDLE_TICKS = 3
 """An app that misses so many of its own empty ticks is late."""
 
@@ -80,40 +83,62 @@ def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
     name = str(QualifiedName(*item.name))
     if item.status == "stalled":
         return Verdict("stalled", item.message or item.reason or "", _stall_hint(item.reason, name))
+    word = shlex.quote(name)
     if job is not None and job.is_active and job_alive is not False:
-        return _judge_running(source, job)
+        return _with_stalled_tables(_judge_running(source, job, word), source, word)
     if job is not None and job.is_active:
         return Verdict("lost", f"the process of job {job.id} is gone", "mzshare reconcile")
     if item.desired != "running":
-        return Verdict("stopped", "it was asked to stop", f"mzshare start {name}")
+        return Verdict("stopped", "it was asked to stop", f"mzshare start {word}")
     if not sum(source.tables.values()):
-        return Verdict("waiting", "it has no tables", f"mzshare sql 'CREATE TABLE … FROM SOURCE {name} …'")
+        return Verdict("waiting", "it has no tables", _sql(f"CREATE TABLE … FROM SOURCE {name} …"))
     if job is not None and job.state in ("failed", "lost", "fenced"):
         health: Health = "lost" if job.state == "lost" else "failed"
-        return Verdict(health, job.error or f"job {job.id} ended as {job.state}", f"mzshare logs {name}")
-    return Verdict("waiting", "nothing has started it yet", f"mzshare start {name}")
+        return Verdict(health, *_noted(job.error or f"job {job.id} ended as {job.state}", word))
+    return Verdict("waiting", "nothing has started it yet", f"mzshare start {word}")
 
 
-def _judge_running(source: SourceOverview, job: Job) -> Verdict:
-    name = str(QualifiedName(*source.item.name))
+def _judge_running(source: SourceOverview, job: Job, word: str) -> Verdict:
     if job.stop_requested or job.state == "stopping":
         return Verdict("running", "it ends after its current tick")
-    if job.state in ("launching", "starting"):
+    starting = job.state in ("launching", "starting")
+    if job.error:
+        # While it runs, this is what holds it up at present.
+        return Verdict("starting" if starting else "running", *_noted(job.error, word))
+    if starting:
         return Verdict("starting")
     late = _IDLE_TICKS * source.item.settings.idle_tick_seconds + LAUNCH_SECONDS
     if source.age_ms is not None and source.age_ms / 1000 > late:
         why = f"it runs, but its last tick is {source.age_ms / 1000:.0f} s old"
-        return Verdict("running", why, f"mzshare logs {name}")
+        return Verdict("running", why, f"mzshare logs {word}")
     last = source.last_tick
     if last is not None and last.lower == last.upper and source.pending_tick is None:
         return Verdict("idle")
     return Verdict("running")
 
 
+def _noted(error: str, word: str) -> tuple[str, str]:
+    """Reason and hint from an error as an app notes it: one line, with its own next step at the end."""
+    reason, _, step = error.partition(". Try: ")
+    return reason, f"{step}, or mzshare logs {word}" if step else f"mzshare logs {word}"
+
+
+def _with_stalled_tables(verdict: Verdict, source: SourceOverview, word: str) -> Verdict:
+    stalled = source.tables.get("stalled", 0)
+    if verdict.reason or not stalled:
+        return verdict
+    reason = f"{stalled} of {sum(source.tables.values())} tables stalled"
+    return replace(verdict, reason=reason, hint=f"mzshare status {word}")
+
+
 def _stall_hint(reason: str | None, name: str) -> str:
     if reason == "catalog_behind":
         return "mzshare catalog repair"
-    return f"mzshare sql 'DROP SOURCE {name} CASCADE' and create it anew, once the loss is understood"
+    return f"{_sql(f'DROP SOURCE {name} CASCADE')} and create it anew, once the loss is understood"
+
+
+def _sql(statement: str) -> str:
+    return f"mzshare sql {shlex.quote(statement)}"
 
 
 class StatusReader:
@@ -125,7 +150,9 @@ class StatusReader:
     def sources(self) -> list[SourceStatus]:
         with self._catalog.read() as session:
             found = [_overview(session, source.id) for source in items.list_sources(session)]
-        return [self._source(overview, self._end(overview.item)) for overview in found]
+        with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
+            ends = pool.map(self._end, [overview.item for overview in found])
+            return [self._source(overview, end) for overview, end in zip(found, ends, strict=True)]
 
     def source(self, item: items.SourceItem) -> tuple[SourceStatus, list[TableStatus]]:
         with self._catalog.read() as session:
@@ -217,5 +244,6 @@ def _overview(session: Session, source_id: ItemId) -> SourceOverview:
 
 def _table_hint(table: TableStatus) -> str:
     if table.status == "stalled":
-        return f"mzshare read {table.name} --errors"
-    return f"mzshare read {table.name} --errors" if table.errors else ""
+        # Nothing of the tick that stalled it was kept, so its errors do not show the record: the reason does.
+        return f"{_sql(f'DROP TABLE {table.name}')}, once the reason is understood"
+    return f"mzshare read {shlex.quote(table.name)} --errors" if table.errors else ""

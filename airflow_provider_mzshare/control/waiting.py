@@ -71,11 +71,10 @@ class Waiter:
             source, tables = self._look()
             seconds = time.monotonic() - began
             progress = self._progress(source, tables, seconds)
-            if tables and all(self._reached(table) for table in tables):
-                self._report(progress)
-                return source, tables
             _check_hope(source, tables)
             self._report(progress)
+            if all(self._reached(table) for table in tables):
+                return source, tables
             if timeout is not None and seconds >= timeout:
                 raise WaitTimeout(
                     f"{self._name} is not {self._goal} after {timeout:g} s: {progress.note}", hint="mzshare status"
@@ -101,15 +100,17 @@ class Waiter:
             slowest = slowest.meet(table.position)
         self._began_at = self._began_at or slowest
         total = self._target.gap(self._began_at)
-        note = f"the source is {source.health}{f' ({source.reason})' if source.reason else ''}"
+        reason = source.reason.rstrip(".")
+        note = f"the source is {source.health}{f' ({reason})' if reason else ''}"
         return Progress(total - self._target.gap(slowest), total, seconds, note)
 
 
 def _check_hope(source: SourceStatus, tables: Sequence[TableStatus]) -> None:
+    """Rows that are there prove nothing about a source that has ended: it is looked at first."""
+    if source.health in _HOPELESS:
+        raise JobFailed(f"source {source.name} is {source.health}: {source.reason}", hint=source.hint)
     for table in tables:
         if table.status == "stalled":
             raise JobFailed(f"table {table.name} is stalled: {table.reason}", hint=table.hint)
-    if source.health in _HOPELESS:
-        raise JobFailed(f"source {source.name} is {source.health}: {source.reason}", hint=source.hint)
     if not tables:
         raise JobFailed(f"source {source.name} has no tables", hint=source.hint)

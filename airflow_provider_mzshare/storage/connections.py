@@ -13,6 +13,7 @@ from airflow_provider_mzshare.errors import BadConnection, UnknownConnection
 
 ENV_PREFIX = "AIRFLOW_CONN_"
 _FIELDS = frozenset({"conn_type", "host", "port", "login", "password", "schema", "extra", "description"})
+_EXAMPLE = '{"conn_type": "kafka", "extra": {"bootstrap.servers": "broker:9092"}}'
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,17 +98,21 @@ class FixedConnections:
 def parse_connection(name: str, text: str) -> Connection:
     """A connection in one of Airflow's two text forms. Errors never quote the text: it holds secrets."""
     if text.startswith("{"):
-        return _from_fields(name, _json_object(text, f"connection {name!r}"))
+        return _from_fields(name, _json_object(text, f"connection {name!r}: {ENV_PREFIX}{name.upper()}"))
     return _from_uri(name, text)
 
 
 def _json_object(text: str, what: str) -> dict[str, Any]:
+    """Errors tell the place and nothing of the text."""
     try:
         value = json.loads(text)
-    except ValueError:
-        value = None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise BadConnection(f"{what} is not valid JSON at {place}", hint=_EXAMPLE) from None
+    except (ValueError, RecursionError):
+        raise BadConnection(f"{what} is not valid JSON", hint=_EXAMPLE) from None
     if not isinstance(value, dict):
-        raise BadConnection(f"{what} is not a JSON object")
+        raise BadConnection(f"{what} is not a JSON object", hint=_EXAMPLE)
     return value
 
 
@@ -140,11 +145,9 @@ def _from_uri(name: str, uri: str) -> Connection:
         parts = urlsplit(f"//{behind if has_protocol else rest}")
         port = parts.port
     except ValueError:
-        raise BadConnection(f"connection {name!r} is not a valid URI") from None
+        raise BadConnection(f"connection {name!r} is not a valid URI", hint="kafka://broker:9092") from None
     if not separator or not scheme:
-        raise BadConnection(
-            f"connection {name!r} is neither a JSON object nor a URI", hint='{"conn_type": "kafka", "extra": {…}}'
-        )
+        raise BadConnection(f"connection {name!r} is neither a JSON object nor a URI", hint=_EXAMPLE)
     host = _host(parts)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     return Connection(

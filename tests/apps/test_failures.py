@@ -18,7 +18,11 @@ from airflow_provider_mzshare.control.catalog import items
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.control.repair import repair_catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.embedded.process import free_ports
 from airflow_provider_mzshare.storage import commits
+from airflow_provider_mzshare.storage.connections import Connection
+from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
 from airflow_provider_mzshare.types.ids import ItemId, JobId
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
@@ -300,6 +304,23 @@ def test_the_checkpoint_is_scratch(stack: Stack, kafka: EmbeddedKafka) -> None:
     stack.wait_caught_up(source, NAMES)
     assert app.stop().state == "stopped"
     stack.check(topic, TABLES)
+
+
+def test_a_broker_that_is_away_is_waited_for_and_told(stack: Stack, kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka, 1)
+    source = stack.create("events", topic, [NUMBERS])
+    (nobody,) = free_ports(1)
+    elsewhere = Connection("away", "kafka", extra={"bootstrap.servers": f"127.0.0.1:{nobody}"})
+    told: list[str | None] = []
+    app = stack.start(
+        source,
+        upstream=KafkaUpstream(KafkaConfig.from_connection(elsewhere), topic, timeout=2),
+        on_trouble=told.append,
+    )
+    wait_until(lambda: bool(told), 60, "the app to say what holds it up")
+    assert str(nobody) in (told[0] or "")
+    assert app.stop().state == "stopped"
+    assert stack.table("numbers").status == "created"
 
 
 def test_the_broker_restarts_in_the_middle(jars: Path, stack: Stack, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage import audit
+from airflow_provider_mzshare.storage import audit, deltalog
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.crashpoints import LABELS, VARIABLE
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
@@ -56,7 +56,7 @@ def gone(stack: Stack, handle: Handle) -> bool:
 
 
 def check_logs(stack: Stack, source: ItemId) -> None:
-    """No tick twice in any collection, and every commit's tick is one of the log."""
+    """No tick twice in any collection, every commit's tick is one of the log, and no file came in otherwise."""
     store = stack.store(source)
     with stack.catalog.read() as session:
         paths = [path for name in NAMES for path in stack.collections(session, name).values()]
@@ -65,7 +65,14 @@ def check_logs(stack: Stack, source: ItemId) -> None:
         times = [commit.mz_timestamp for commit in audit.transactions(collection)]
         assert times == sorted(set(times)), f"{path}: a tick twice, or out of order"
         assert all(store.knows(time) for time in times)
-        assert not set(audit.active_files(collection, collection.delta_version)) & audit.unnamed_files(collection)
+        brought = set()
+        for version in range(collection.delta_version + 1):
+            entry = deltalog.read_entry(collection.filesystem, version)
+            assert entry is not None
+            if entry.tick(collection.collection_id):
+                brought |= set(entry.added())
+        assert set(audit.active_files(collection, collection.delta_version)) == brought
+        assert brought <= {info.path for info in audit.data_files(collection)}
 
 
 def test_killed_at_every_labelled_point(detached: Stack, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:

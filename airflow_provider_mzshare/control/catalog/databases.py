@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceError, OperationalError
 
 from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable
 
@@ -23,6 +25,15 @@ BEGIN = "mzshare_begin"
 """Execution option: the statement that begins a transaction in SQLite."""
 
 _URL_HINT = "sqlite:////absolute/path/catalog.db or postgresql+psycopg://user:password@host/database"
+
+_SERVER_HINT = "see that the server runs and that MZSHARE_CATALOG names it, then mzshare doctor"
+_FILE_HINT = "see that the file and its folder can be written and have room, or set MZSHARE_HOME or MZSHARE_CATALOG"
+_BROKEN_HINT = "restore a copy, then mzshare catalog repair"
+
+_PASSING_STATES = frozenset({"25P03", "25006", "0A000"})
+"""Told otherwise than as a lost connection: a transaction that stood idle for too long; a server that takes no writes,
+which says so either of a write or, when asked for read-write mode, as a feature that recovery does not support."""
+_NO_RIGHTS = "42501"
 
 _POSTGRES_DEFAULTS = {
     "connect_timeout": 10,
@@ -91,16 +102,27 @@ def enable_wal(engine: Engine) -> None:
     """Kept in the file, so once is enough. SQLite's busy timeout does not cover this switch."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        connection = engine.raw_connection()
         try:
-            connection.cursor().execute("PRAGMA journal_mode=WAL")
+            with closing(engine.raw_connection()) as connection:
+                connection.cursor().execute("PRAGMA journal_mode=WAL")
             return
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if "locked" not in str(error) or time.monotonic() > deadline:
-                raise OperationalError("PRAGMA journal_mode=WAL", None, error) from error
+                kind = OperationalError if isinstance(error, sqlite3.OperationalError) else DatabaseError
+                raise kind("PRAGMA journal_mode=WAL", None, error) from error
             time.sleep(0.02)
-        finally:
-            connection.close()
+
+
+def create_file(url: URL) -> None:
+    """An SQLite file that only its owner can read; SQLite gives the files beside it the same mode."""
+    file = Path(url.database or "")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch(mode=0o600)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise CatalogUnusable(f"the catalog at {display_url(url)} cannot be created: {why}", hint=_FILE_HINT) from error
 
 
 def told(error: DBAPIError, url: URL) -> Exception:
@@ -110,17 +132,21 @@ def told(error: DBAPIError, url: URL) -> Exception:
     if isinstance(cause, sqlite3.Error):
         return _told_sqlite(error, where, text)
     lost = isinstance(error, (OperationalError, InterfaceError)) or error.connection_invalidated
-    # Class 25P03: the server ended a transaction that stood idle for too long.
-    if lost or getattr(cause, "sqlstate", None) == "25P03":
-        return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint="mzshare doctor")
+    state = getattr(cause, "sqlstate", None)
+    if lost or state in _PASSING_STATES:
+        return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint=_SERVER_HINT)
+    if state == _NO_RIGHTS:
+        return CatalogUnusable(f"the catalog at {where} cannot be used: {text}", hint="GRANT its user the right")
     return error
 
 
 def _told_sqlite(error: DBAPIError, where: str, text: str) -> Exception:
     if "not a database" in text or "malformed" in text:
-        return CatalogUnusable(f"the catalog at {where} cannot be read: {text}")
+        return CatalogUnusable(f"the catalog at {where} cannot be read: {text}", hint=_BROKEN_HINT)
     if not isinstance(error, OperationalError) or text.startswith("no such"):
         return error
     if "locked" in text:
         return CatalogUnreachable(f"the catalog at {where} stayed locked for {PATIENCE_SECONDS} s")
-    return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint="mzshare doctor")
+    if "readonly" in text:
+        return CatalogUnusable(f"the catalog at {where} cannot be written: {text}", hint=_FILE_HINT)
+    return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint=_FILE_HINT)

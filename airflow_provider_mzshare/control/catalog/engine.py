@@ -106,7 +106,7 @@ class Catalog:
         """Create the catalog or bring it up to date; safe to run by several at once."""
         with self._errors_told():
             if self.is_embedded:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
+                databases.create_file(self._url)
                 databases.enable_wal(self._engine)
             with self._writing.begin() as connection:
                 versions.migrate(connection, to)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.differences import differences
 from airflow_provider_mzshare.control.catalog.lookup import (
     SourceItem,
     TableItem,
@@ -144,17 +146,13 @@ def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> So
         return None
     bearer = "source" if isinstance(item, SourceItem) else "table"
     if bearer != kind or not if_not_exists:
-        raise NameTaken(display_name(name), bearer)
+        raise NameTaken(display_name(name), bearer, kind)
     return item
 
 
 def _check_same(name: Name, present: Spec, wanted: Spec) -> None:
-    is_now, asked = present.model_dump(mode="json"), wanted.model_dump(mode="json")
-    differences = [
-        f"{key} is {is_now.get(key)!r}, not {asked[key]!r}" for key in asked if is_now.get(key) != asked[key]
-    ]
-    if differences:
-        raise SpecConflict(display_name(name), "; ".join(differences))
+    if found := differences(present, wanted):
+        raise SpecConflict(display_name(name), "; ".join(found))
 
 
 def _add_collections(session: Session, table_id: ItemId, generation: int) -> None:
@@ -226,8 +224,8 @@ def drop_table(session: Session, table_id: ItemId) -> None:
     retire_item(session, table_id)
 
 
-def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -> None:
-    """Its holder is fenced at its next step. Tables are dropped too, or are a reason to refuse."""
+def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -> Sequence[TableItem]:
+    """Its holder is fenced at its next step. Tables are dropped too, and returned, or are a reason to refuse."""
     lock_namespace(session)
     if get_source(session, source_id).status == "dropped":
         raise UnknownItem("source", source_id)
@@ -242,3 +240,4 @@ def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -
         execution_options=_NO_SYNC,
     )
     retire_item(session, source_id)
+    return tables

@@ -96,6 +96,11 @@ def set_state(
     return _change(session, job_id, expect, values)
 
 
+def note_trouble(session: Session, job_id: JobId, trouble: str | None) -> None:
+    """What holds a running job up at present; None when nothing does."""
+    _change(session, job_id, ACTIVE, {"error": trouble})
+
+
 def request_stop(session: Session, job_id: JobId) -> bool:
     """Ask a job to end after its current tick; False when it has ended already."""
     return _change(session, job_id, ACTIVE, {"stop_requested": True})

@@ -82,14 +82,14 @@ def find(session: Session, name: Name) -> SourceItem | TableItem | None:
 def find_source(session: Session, name: Name) -> SourceItem:
     item = find(session, name)
     if not isinstance(item, SourceItem):
-        raise UnknownItem("source", display_name(name))
+        raise UnknownItem("source", display_name(name), "table" if item else None)
     return item
 
 
 def find_table(session: Session, name: Name) -> TableItem:
     item = find(session, name)
     if not isinstance(item, TableItem):
-        raise UnknownItem("table", display_name(name))
+        raise UnknownItem("table", display_name(name), "source" if item else None)
     return item
 
 

@@ -7,17 +7,17 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.models import CounterRow, ItemRow, SchemaRow
+from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, quote
 from airflow_provider_mzshare.types.ids import ItemId, format_item_id
 
 Name = tuple[str, str]
 """Schema and name."""
 
-DEFAULT_SCHEMA = "public"
-
 
 def display_name(name: Name) -> str:
+    """As it must be written in SQL, and so wherever a command asks for a name."""
     schema, plain = name
-    return plain if schema == DEFAULT_SCHEMA else f"{schema}.{plain}"
+    return quote(plain) if schema == DEFAULT_SCHEMA else f"{quote(schema)}.{quote(plain)}"
 
 
 def lock_namespace(session: Session) -> None:

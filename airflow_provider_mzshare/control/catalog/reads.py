@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.lookup import TableItem, get_table_item
@@ -61,7 +62,8 @@ def _time(session: Session, tables: Sequence[TableItem], as_of_ms: int | None, t
     for table in tables:
         if table.upper == 0:
             raise NotReadable(
-                f"{table.display} has no committed tick yet", hint=f"mzshare wait {table.display} --for live"
+                f"{table.display} has no committed tick yet",
+                hint=f"mzshare wait {shlex.quote(table.display)} --for live",
             )
     if tick is not None:
         return _time_of_tick(session, tables[0], tick)
@@ -70,9 +72,21 @@ def _time(session: Session, tables: Sequence[TableItem], as_of_ms: int | None, t
 
 def _time_of_tick(session: Session, table: TableItem, number: int) -> int:
     row = _last_tick(session, table, TickRow.number == number)
-    if row is None:
-        raise NotReadable(f"{table.display}: tick {number} is not committed or does not exist")
+    if row is None or not table.since <= row.mz_timestamp < table.upper:
+        first, last = _readable_ticks(session, table)
+        raise NotReadable(
+            f"{table.display} cannot be read at tick {number}: it has ticks {first} to {last}",
+            hint=f"mzshare read {shlex.quote(table.display)} --tick {last}",
+        )
     return row.mz_timestamp
+
+
+def _readable_ticks(session: Session, table: TableItem) -> tuple[int, int]:
+    """The first and the last; there is one, since the table has got one."""
+    within = TickRow.mz_timestamp.between(table.since, table.upper - 1)
+    ends = select(func.min(TickRow.number), func.max(TickRow.number))
+    first, last = session.execute(ends.where(TickRow.source_id == table.source_id, TickRow.committed, within)).one()
+    return first, last
 
 
 def _point(session: Session, table: TableItem, time: int) -> ReadPoint:

@@ -19,6 +19,7 @@ from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourc
 _RESERVED_PREFIX = "_mz_"
 _DATA = "data"
 _NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
+MAX_COLUMNS = 1_000
 
 
 def qualified_name(table: exp.Expr) -> QualifiedName:
@@ -126,6 +127,8 @@ class Binder:
         """Every name once, whatever its case (Delta's are case-insensitive), and none of ours."""
         named = [(column.name, column.this) for column in node.expressions] or [(_DATA, node)]
         named += [(_include_name(item), item.args.get("alias") or item) for item in include]
+        if len(named) > MAX_COLUMNS:
+            self.refuse(named[MAX_COLUMNS][1], f"{len(named):,} columns are too many: the limit is {MAX_COLUMNS:,}")
         seen: dict[str, str] = {}
         for name, place in named:
             if name.lower().startswith(_RESERVED_PREFIX):

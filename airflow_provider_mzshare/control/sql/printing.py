@@ -44,6 +44,11 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
     )
 
 
+def print_settings(settings: Mapping[str, int | float]) -> str:
+    """As they are written between the brackets of WITH and SET."""
+    return ", ".join(option.sql(dialect=MzShare) for option in _settings(settings))
+
+
 def _name(name: QualifiedName) -> exp.Table:
     return exp.Table(this=identifier(name.name), db=identifier(name.schema))
 

@@ -23,14 +23,19 @@ from airflow_provider_mzshare.control.sql.items import (
 )
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, QualifiedName
 from airflow_provider_mzshare.control.sql.parser import MzShareParser
-from airflow_provider_mzshare.control.sql.printing import print_create_source, print_create_table, print_statement
+from airflow_provider_mzshare.control.sql.printing import (
+    print_create_source,
+    print_create_table,
+    print_settings,
+    print_statement,
+)
 from airflow_provider_mzshare.control.sql.scanning import refuse, scan
 from airflow_provider_mzshare.errors import StatementError
 
 __all__ = [
     "DEFAULT_SCHEMA", "AlterSourceSet", "CreateSource", "CreateTable", "DropItem", "Kind", "QualifiedName", "Show",
     "ShowCreate", "Statement", "Transaction", "parse_name", "parse_script", "print_create_source",
-    "print_create_table", "print_statement",
+    "print_create_table", "print_settings", "print_statement",
 ]  # fmt: skip
 
 T = TypeVar("T")

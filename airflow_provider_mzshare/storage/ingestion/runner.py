@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -67,6 +68,7 @@ class Ingestion:
     :param stop: set by a signal handler: ends after the current tick.
     :param stop_requested: asks the catalog for the same.
     :param on_running: called when the first tick of this run is committed.
+    :param on_trouble: told what holds the app up, and None when that is over.
     """
 
     spark: SparkSession
@@ -82,6 +84,7 @@ class Ingestion:
     stop: threading.Event
     stop_requested: Callable[[], bool] = lambda: False
     on_running: Callable[[], None] = lambda: None
+    on_trouble: Callable[[str | None], None] = lambda trouble: None
 
     def run(self) -> End:
         try:
@@ -134,6 +137,7 @@ class _Holding:
             on_running=app.on_running,
         )
         self._passes = 0
+        self._told: str | None = None
 
     def run(self) -> End:
         try:
@@ -175,6 +179,14 @@ class _Holding:
         if not isinstance(ours, TransientError):
             raise ours
         log.warning("%s will try again: %s", self._app.job_id, ours.line)
+        self._tell(ours.line)
+
+    def _tell(self, trouble: str | None) -> None:
+        """For whoever looks from outside; a catalog that is away cannot be told that it is."""
+        if trouble != self._told:
+            with suppress(TransientError):
+                self._app.on_trouble(trouble)
+                self._told = trouble
 
     def _stop_requested(self) -> bool:
         try:
@@ -184,7 +196,7 @@ class _Holding:
 
     def _stalled(self, reason: str, error: MzShareError) -> End:
         try:
-            self._app.insist(lambda: self._app.store.stall(self._holder, reason, error.line))
+            self._app.insist(lambda: self._app.store.stall(self._holder, reason, error.message))
         except Fenced as fenced:
             return End("fenced", fenced.line)
         except TransientError as away:
@@ -229,7 +241,7 @@ class _Holding:
         )
 
     def _watch(self, query: StreamingQuery, settings: SourceSettings) -> End | None:
-        next_look = time.monotonic() + LOOK_SECONDS
+        next_look, committed = time.monotonic() + LOOK_SECONDS, self._ticking.committed
         while not self._app.stop.wait(POLL_SECONDS):
             if not query.isActive:
                 self._ticking.raise_failure()
@@ -237,6 +249,8 @@ class _Holding:
                 raise query.exception() or TransientError("the streaming query ended")
             if self._heartbeat.fenced.is_set():
                 raise Fenced(f"job {self._app.job_id} lost the lease of {self._app.source_id}")
+            if self._told and self._ticking.committed > committed:
+                self._tell(None)
             if time.monotonic() >= next_look:
                 next_look = time.monotonic() + LOOK_SECONDS
                 if self._app.stop_requested():

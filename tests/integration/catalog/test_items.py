@@ -87,7 +87,7 @@ def test_if_not_exists_names_the_difference(catalog: Catalog) -> None:
     source = add_source(catalog)
     add_tables(catalog, source, "t")
     other = SOURCE.model_copy(update={"topic": "orders", "start": Start(mode="timestamp", timestamp=5)})
-    difference = r"topic is 'events', not 'orders'; start is .*'earliest'"
+    difference = r"topic is 'events', not 'orders'; start is the earliest record, not TIMESTAMP 5"
     with pytest.raises(SpecConflict, match=difference), catalog.write() as session:
         items.create_source(
             session, name=("public", "s"), spec=other, incarnation=TOPIC_ID, start=Position(), if_not_exists=True
@@ -98,8 +98,18 @@ def test_if_not_exists_names_the_difference(catalog: Catalog) -> None:
     elsewhere = add_source(catalog, "s2")
     with pytest.raises(SpecConflict, match="it comes from source 's'"), catalog.write() as session:
         items.create_table(session, name=("public", "t"), source_id=elsewhere, spec=TABLE, if_not_exists=True)
-    with pytest.raises(NameTaken), catalog.write() as session:
+    with pytest.raises(NameTaken, match="it is a source") as taken, catalog.write() as session:
         items.create_table(session, name=("public", "s"), source_id=source, spec=TABLE, if_not_exists=True)
+    assert taken.value.hint == "another name"
+
+
+def test_what_bears_a_name_that_was_taken_for_another_kind_is_told(catalog: Catalog) -> None:
+    add_tables(catalog, add_source(catalog, "s"), "t")
+    with catalog.read() as session:
+        with pytest.raises(UnknownItem, match="source 't' does not exist: it is a table"):
+            items.find_source(session, ("public", "t"))
+        with pytest.raises(UnknownItem, match="table 's' does not exist: it is a source"):
+            items.find_table(session, ("public", "s"))
 
 
 def test_a_table_has_two_collections_with_paths_of_their_own(catalog: Catalog) -> None:

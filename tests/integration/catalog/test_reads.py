@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from airflow_provider_mzshare.control.catalog import Catalog, items, jobs
+from airflow_provider_mzshare.control.catalog.models import TableRow
 from airflow_provider_mzshare.control.catalog.overviews import source_overview, table_overview, table_overviews
 from airflow_provider_mzshare.control.catalog.reads import consistent_cut, table_read_point
 from airflow_provider_mzshare.errors import NotReadable
@@ -71,6 +73,16 @@ def test_outside_of_since_and_upper_nothing_is_read(catalog: Catalog, log: Log, 
     log.mint()
     with pytest.raises(NotReadable), catalog.read() as session:
         table_read_point(session, TABLE_ID, **as_of)
+
+
+@pytest.mark.parametrize("tick", [0, 2, 6, 12])
+def test_a_tick_that_is_not_there_is_told_with_those_that_are(catalog: Catalog, log: Log, tick: int) -> None:
+    log.mint()
+    with catalog.write() as session:
+        session.execute(update(TableRow).where(TableRow.id == TABLE_ID).values(since=1_040))
+    with pytest.raises(NotReadable) as caught, catalog.read() as session:
+        table_read_point(session, TABLE_ID, tick=tick)
+    assert caught.value.line == (f"t cannot be read at tick {tick}: it has ticks 3 to 5. Try: mzshare read t --tick 5")
 
 
 def test_a_table_without_a_tick_is_not_readable_yet(catalog: Catalog) -> None:

@@ -27,6 +27,7 @@ from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import SOURCE, TABLE, add_source
 from tests.support.postgres import Postgres
+from tests.support.waiting import wait_until
 
 
 def test_a_missing_catalog_is_refused_and_not_created_by_looking(opened: Callable[[], Catalog], tmp_path: Path) -> None:
@@ -152,6 +153,31 @@ def test_an_unreachable_server_is_transient_and_tells_no_password(postgres: Post
     assert "does not exist" in refused.value.line
     assert "s3cr3t" not in refused.value.line
     assert "s3cr3t" not in str(refused.value.__cause__)
+
+
+def test_a_server_that_takes_no_writes_is_transient_and_works_again_once_promoted() -> None:
+    server = Postgres()
+    try:
+        with Catalog(server.start().url()) as catalog:
+            catalog.upgrade()
+            server.stop()
+            (server.folder / "data" / "standby.signal").touch()
+            server.start()
+            wait_until(lambda: _is_readable(catalog), 30, "the standby to be read from")
+            with pytest.raises(CatalogUnreachable, match="does not answer: cannot"):
+                add_source(catalog)
+            with server.connect() as connection:
+                assert connection.execute("SELECT pg_promote()").fetchone() == (True,)
+            assert add_source(catalog)
+    finally:
+        server.remove()
+
+
+def _is_readable(catalog: Catalog) -> bool:
+    try:
+        return catalog.revision() == HEAD
+    except CatalogUnreachable:
+        return False
 
 
 def test_a_connection_that_breaks_is_transient_and_the_next_transaction_works(postgres: Postgres) -> None:

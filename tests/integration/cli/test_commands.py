@@ -8,9 +8,11 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +23,11 @@ from sqlalchemy import select
 from airflow_provider_mzshare.control.catalog import Catalog, items, jobs
 from airflow_provider_mzshare.control.catalog.models import CollectionRow
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.status import LAG_SECONDS
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.storage.ticks.state import Done, Written
+from airflow_provider_mzshare.storage.fanout.plan import errors_schema
+from airflow_provider_mzshare.storage.ticks.state import Done, Left, Written
 from airflow_provider_mzshare.types.ids import ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from tests.integration.cli.conftest import Cli
@@ -132,17 +136,28 @@ def test_status_start_and_stop_before_anything_runs(broker_cli: Cli, topic: str)
     broker_cli.ok("sql", SOURCE.format(topic=topic))
     (status,) = broker_cli.ok("status", "-o", "json").json
     assert (status["name"], status["health"], status["lag"]) == ("public.s", "waiting", 3)
-    assert "nothing was to be done" in broker_cli.ok("start", "s").out
+    assert broker_cli.ok("start", "s").out == (
+        "nothing was to be done, source public.s is waiting: it has no tables. "
+        "Try: mzshare sql 'CREATE TABLE … FROM SOURCE public.s …'\n"
+    )
     broker_cli.ok("sql", TABLE)
     assert broker_cli.ok("reconcile", "--dry-run").out == "start public.s: it should run\n"
-    assert "nothing was to be done" in broker_cli.ok("stop", "S").out
+    assert broker_cli.ok("stop", "S").out == (
+        "nothing was to be done, source public.s is stopped: it was asked to stop\n"
+    )
     assert broker_cli.ok("reconcile", "-o", "json").json == []
     (status,) = broker_cli.ok("status", "s", "-o", "json").json
     assert (status["name"], status["status"], status["lag"]) == ("public.t", "created", 3)
+    assert (status["source_health"], status["source_reason"], status["job"]) == (
+        "stopped", "it was asked to stop", None,
+    )  # fmt: skip
     assert "stopped" in broker_cli.ok("status", "s").out
     assert broker_cli.error("start", "t") == "error: source 't' does not exist. Try: mzshare sql 'SHOW SOURCES'"
     assert broker_cli.error("logs", "s").startswith("error: nothing has run for 's' yet")
     assert "there is no source or table 'x'" in broker_cli.error("status", "x")
+    for command in ("status", "wait", "start", "read"):
+        assert "'ingest-nope' is not a name: [schema.]name" in broker_cli.error(command, "ingest-nope")
+    assert "there is no job, source or table 'ingest-nope'" in broker_cli.error("logs", "ingest-nope")
 
 
 def test_a_start_that_cannot_happen_is_told_with_what_to_do(broker_cli: Cli, topic: str) -> None:
@@ -190,8 +205,86 @@ def test_waiting_ends_when_reached_when_hopeless_or_when_time_is_up(broker_cli: 
     write_ticks(broker_cli, [[(2, "b"), (3, "c")]])
     reached = json.loads(broker_cli.ok("wait", "s", "--for", "caught-up", "-o", "json").out)
     assert (reached["reached"], reached["rows"], reached["tables"]) == ("caught-up", 3, ["public.t"])
+    assert broker_cli.ok("wait", "s").out == "s is live: 1 table, 3 rows, tick 2\n"
+
+
+@pytest.mark.parametrize("goal", ["live", "caught-up"])
+def test_waiting_fails_for_what_has_ended_although_rows_are_there(broker_cli: Cli, topic: str, goal: str) -> None:
+    broker_cli.ok("sql", SOURCE.format(topic=topic) + TABLE)
+    write_ticks(broker_cli, [[(1, "a"), (2, "b"), (3, "c")]], job_state="running")
+    broker_cli.ok("wait", "t", "--for", goal)
     note_a_failed_job(broker_cli)
-    broker_cli.ok("wait", "t", "--for", "caught-up")  # all of it is there, whatever became of the app
+    assert broker_cli("wait", "t", "--for", goal).err.endswith(
+        "error: source public.s is failed: Kafka refused the credentials. Try: mzshare logs public.s\n"
+    )
+    broker_cli.ok("stop", "s")
+    assert "source public.s is stopped: it was asked to stop" in broker_cli.error("wait", "s", "--for", goal)
+    stall(broker_cli)
+    line = broker_cli.error("wait", "s", "--for", goal)
+    assert line.startswith("error: source public.s is stalled: the topic was made anew. Try: mzshare sql 'DROP SOURCE")
+
+
+def test_a_stalled_source_is_not_started_and_says_why(broker_cli: Cli, topic: str) -> None:
+    broker_cli.ok("sql", SOURCE.format(topic=topic) + TABLE)
+    stall(broker_cli)
+    for output in ("table", "json"):
+        answer = broker_cli("start", "s", "-o", output)
+        assert answer.code == 1
+        assert answer.out == ("" if output == "table" else "[]\n")
+        assert answer.err.startswith("error: source public.s is stalled: the topic was made anew. Try: mzshare sql")
+    assert "is stalled: the topic was made anew" in broker_cli.ok("stop", "s").out
+
+
+def test_a_stalled_table_is_told_everywhere(broker_cli: Cli, topic: str) -> None:
+    broker_cli.ok("sql", SOURCE.format(topic=topic) + TABLE)
+    write_ticks(broker_cli, [[(1, "a")]], job_state="running")
+    stall(broker_cli, "partition 0, offset 1: not JSON")
+    (source,) = broker_cli.ok("status", "-o", "json").json
+    assert (source["health"], source["reason"]) == ("running", "1 of 1 tables stalled")
+    assert source["hint"] == "mzshare status public.s"
+    (table,) = broker_cli.ok("status", "s", "-o", "json").json
+    assert (table["status"], table["source_health"], table["job"]) == ("stalled", "running", source["job"])
+    assert str(table["hint"]).startswith("mzshare sql 'DROP TABLE public.t'")
+    assert "table public.t is stalled: partition 0, offset 1: not JSON" in broker_cli.error("wait", "s")
+    lines = on_terminal(broker_cli, "status", "s", NO_COLOR="1", COLUMNS="80").splitlines()
+    assert lines[-1].startswith("public.t: partition 0, offset 1: not JSON. Try: mzshare sql 'DROP TABLE public.t'")
+
+
+def test_a_status_fits_a_terminal_of_80_columns(broker_cli: Cli, topic: str) -> None:
+    broker_cli.ok("sql", SOURCE.format(topic=topic) + TABLE)
+    write_ticks(broker_cli, [[(1, "a"), (2, "b")]], job_state="running")
+    lines = on_terminal(broker_cli, "status", "s", NO_COLOR="1", COLUMNS="80").splitlines()
+    (heads, row) = (line.split() for line in lines[-3:] if "-" * 4 not in line)
+    assert max(map(len, lines)) <= 80
+    assert [word for word in heads if word != "|"] == ["name", "status", "rows", "errors", "lag", "position"]
+    assert [word for word in row if word != "|"] == ["public.t", "live", "2", "0", "1", "0:2"]
+    assert "health" in broker_cli.ok("status", "t").out, "of a table's source too"
+
+
+def test_upstreams_that_do_not_answer_are_asked_together_and_leave_a_question_mark(broker_cli: Cli, topic: str) -> None:
+    broker_cli.ok("sql", "".join(SOURCE.format(topic=topic).replace("SOURCE s", f"SOURCE s{n}") for n in range(4)))
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{silent.getsockname()[1]}"}}
+        broker_cli.env["AIRFLOW_CONN_BROKER"] = json.dumps(connection)
+        began = time.monotonic()
+        rows = broker_cli.ok("status").out.splitlines()[2:6]
+        seconds = time.monotonic() - began
+    assert [row.split("|")[3].strip() for row in rows] == ["?"] * 4
+    assert seconds < 2 * LAG_SECONDS
+    assert "?" not in broker_cli.ok("status", "--no-lag").out
+
+
+def test_records_that_did_not_decode_are_shown_as_the_text_they_are(broker_cli: Cli, topic: str) -> None:
+    broker_cli.ok("sql", SOURCE.format(topic=topic) + TABLE)
+    write_errors(broker_cli, [(b'{"n": "x\x1b"}', "n: not a number"), (b"\xff\xfe", "not UTF-8")])
+    head, _, first, second = broker_cli.ok("read", "t", "--errors").out.splitlines()
+    assert head.split()[0] == "error"
+    assert '{"n": "x\\x1b"}' in first
+    assert "\\xfffe" in second
+    values = [row["value"] for row in broker_cli.ok("read", "t", "--errors", "-o", "json").json]
+    assert values == ["\\x" + b'{"n": "x\x1b"}'.hex(), "\\xfffe"]
 
 
 def test_waiting_fails_at_once_with_the_apps_own_error(broker_cli: Cli, topic: str) -> None:
@@ -215,6 +308,9 @@ def test_logs_of_a_job_are_printed_and_followed_to_its_end(broker_cli: Cli, topi
     with catalog.write() as session:
         job_id = jobs.create_job(session, kind="ingest", source_id=ItemId("u1"), launcher="process", folder=str(folder))
     assert broker_cli.ok("logs", "t", "-n", "1").out == "two\n"
+    (folder / "log").write_text("\tat Main\x1b\n")
+    assert broker_cli.ok("logs", "t").out == "        at Main\\x1b\n"
+    (folder / "log").write_text("one\ntwo\n")
     assert broker_cli.ok("logs", job_id, "-o", "csv").out == f"job,line\n{job_id},one\n{job_id},two\n"
     command = broker_cli.command("logs", "s", "-f")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=broker_cli.environment) as following:
@@ -277,6 +373,20 @@ def test_doctor_finds_what_is_well_and_what_is_not(broker_cli: Cli) -> None:
     assert answer.err == "error: not well: jars, connection nosuch. Try: what the hints say\n"
 
 
+def test_doctor_tells_a_home_that_cannot_be_made_and_leaves_nothing_of_one_that_can(broker_cli: Cli) -> None:
+    place = broker_cli.home.parent / "place"
+    place.write_text("a file, where a folder is wanted")
+    broker_cli.env["MZSHARE_HOME"] = str(place / "home")
+    answer = broker_cli("doctor", "-o", "json")
+    assert {"storage", "catalog"} <= {f["check"] for f in answer.json if not f["ok"]}
+    place.unlink()
+    findings = {f["check"]: f for f in broker_cli("doctor", "-o", "json").json}
+    assert findings["storage"]["ok"] is True
+    assert "will be made on first use" in str(findings["storage"]["detail"])
+    assert 'version "' in str(findings["java"]["detail"])
+    assert not place.exists()
+
+
 def test_jars_are_checked_without_fetching(cli: Cli, jars: Path) -> None:
     cli.env["MZSHARE_JARS"] = str(jars)
     assert "6 jars" in cli.ok("jars", "--check", "--group", "spark").out
@@ -284,7 +394,6 @@ def test_jars_are_checked_without_fetching(cli: Cli, jars: Path) -> None:
     assert {entry["status"] for entry in listed} == {"present"}
     cli.env["MZSHARE_JARS"] = str(cli.home / "none")
     assert cli.error("jars", "--check").endswith("Try: mzshare jars")
-    assert "there is no jar group 'x'" in cli.error("jars", "--group", "x")
 
 
 def write_ticks(cli: Cli, ticks: list[list[tuple[int, str | None]]], *, job_state: str = "") -> list[int]:
@@ -335,6 +444,51 @@ def write_ticks(cli: Cli, ticks: list[list[tuple[int, str | None]]], *, job_stat
         times.append(tick.mz_timestamp)
     catalog.close()
     return times
+
+
+def stall(cli: Cli, table_reason: str = "") -> None:
+    """What the app does when the source cannot go on, or (with a reason for it) the table."""
+    catalog = Catalog(f"sqlite:///{cli.home / 'catalog.db'}")
+    with catalog.read() as session:
+        source = items.find_source(session, ("public", "s"))
+        table = items.find_table(session, ("public", "t"))
+    store = CatalogTickStore(catalog, source.id)
+    holder = store.claim(JobId("staller"), stood_still=store.load().lease)
+    if table_reason:
+        lower = store.load().upper
+        tick = store.mint(holder, lower=lower, upper=Position({"0": lower["0"] + 1}), incarnation=source.incarnation)
+        store.commit(holder, tick.number, {table.id: Left(table_reason)}, {})
+    else:
+        store.stall(holder, "topic_recreated", "the topic was made anew")
+    catalog.close()
+
+
+def write_errors(cli: Cli, records: list[tuple[bytes, str]]) -> None:
+    """One tick of records that did not decode."""
+    catalog = Catalog(f"sqlite:///{cli.home / 'catalog.db'}")
+    with catalog.read() as session:
+        source = items.find_source(session, ("public", "s"))
+        table = items.find_table(session, ("public", "t"))
+        query = select(CollectionRow.id).where(CollectionRow.table_id == table.id, CollectionRow.role == "errors")
+        collection_id = session.scalars(query).one()
+    store, warehouse = CatalogTickStore(catalog, source.id), str(cli.home / "warehouse")
+    holder = store.claim(JobId("writer"), stood_still=store.load().lease)
+    upper = Position({"0": len(records)})
+    tick = store.mint(holder, lower=store.load().upper, upper=upper, incarnation=source.incarnation)
+    create_collection(warehouse, collection_id, errors_schema())
+    collection = Collection.open(warehouse, collection_id)
+    rows = [
+        {"timestamp": datetime.now(timezone.utc), "key": None, "value": value, "error": error,
+         "_mz_tick": tick.number, "_mz_partition": 0, "_mz_offset": offset}
+        for offset, (value, error) in enumerate(records)
+    ]  # fmt: skip
+    done = CommitProperties(app_transactions=[Transaction(collection_id, tick.mz_timestamp)])
+    batch = pa.Table.from_pylist(rows, errors_schema())
+    write_deltalake(collection.uri, batch, mode="append", commit_properties=done)
+    collection.refresh()
+    written = Written(collection_id, collection.delta_version, len(rows), "0" * 32)
+    store.commit(holder, tick.number, {table.id: Done((written,), errors=len(rows))}, {})
+    catalog.close()
 
 
 def note_a_failed_job(cli: Cli) -> None:

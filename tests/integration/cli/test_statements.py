@@ -159,7 +159,8 @@ def test_a_dry_run_checks_everything_and_keeps_nothing(sql_on_both: Session, top
     sql = sql_on_both
     script = create_source(topic) + "CREATE TABLE t FROM SOURCE s FORMAT TEXT; DROP SOURCE s CASCADE;"
     assert sql.run(script, dry_run=True) == [
-        "CREATE SOURCE public.s (dry run)", "CREATE TABLE public.t (dry run)", "DROP SOURCE public.s u1 (dry run)",
+        "CREATE SOURCE public.s (dry run)", "CREATE TABLE public.t (dry run)",
+        "DROP SOURCE public.s u1 (with table public.t, dry run)",
     ]  # fmt: skip
     assert sql.names() == []
     with pytest.raises(ReferenceMissing):
@@ -195,6 +196,40 @@ def test_if_not_exists_is_idempotent_even_with_the_broker_away(sql: Session, top
         sql.run(again.replace(topic, "another"))
     with pytest.raises(NameTaken):
         sql.run(create_source(topic))
+
+
+def test_if_not_exists_compares_the_settings_that_are_written_out(sql: Session, topic: str) -> None:
+    first = create_source(topic).replace(";", " WITH (MAX RECORDS PER TICK 9, IDLE TICK INTERVAL '3s')")
+    again = first.replace("SOURCE s", "SOURCE IF NOT EXISTS s")
+    sql.run(first)
+    assert sql.run(again) == ["CREATE SOURCE public.s u1 (it exists)"]
+    assert sql.run(again.partition(" WITH ")[0]) == ["CREATE SOURCE public.s u1 (it exists)"]
+    with pytest.raises(SpecConflict, match="it has MAX RECORDS PER TICK 9, not MAX RECORDS PER TICK 7") as caught:
+        sql.run(again.replace("TICK 9", "TICK 7"))
+    assert caught.value.hint == "mzshare sql 'ALTER SOURCE public.s SET (MAX RECORDS PER TICK 7)'"
+    sql.run(caught.value.remedy)
+    assert sql.run(again.replace("TICK 9", "TICK 7")) == ["CREATE SOURCE public.s u1 (it exists)"]
+
+
+def test_a_drop_with_cascade_names_the_tables_that_went(sql: Session, topic: str) -> None:
+    sql.run(
+        create_source(topic) + 'CREATE TABLE "T" FROM SOURCE s FORMAT TEXT; CREATE TABLE u FROM SOURCE s FORMAT TEXT'
+    )
+    assert sql.run("DROP SOURCE s CASCADE") == ['DROP SOURCE public.s u1 (with tables public."T", public.u)']
+
+
+def test_an_error_says_what_a_name_is_if_it_is_something_else(sql: Session, topic: str) -> None:
+    sql.run(create_source(topic) + "CREATE TABLE orders FROM SOURCE s FORMAT TEXT")
+    with pytest.raises(UnknownItem, match=r"^nothing is named 'public.nope'$"):
+        sql.run("SHOW CREATE nope")
+    for statement in ("DROP SOURCE orders", "DROP SOURCE IF EXISTS orders", "SHOW CREATE SOURCE orders"):
+        with pytest.raises(UnknownItem, match=r"source 'public.orders' does not exist: it is a table"):
+            sql.run(statement)
+    with pytest.raises(UnknownItem, match="it is a table"):
+        sql.run("ALTER SOURCE orders RESET (TRIGGER INTERVAL)")
+    with pytest.raises(NameTaken) as taken:
+        sql.run("CREATE TABLE IF NOT EXISTS s FROM SOURCE s FORMAT TEXT")
+    assert taken.value.hint == "another name"
 
 
 def test_a_source_dropped_between_check_and_transaction_is_not_made_unchecked(sql: Session, topic: str) -> None:

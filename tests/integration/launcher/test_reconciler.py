@@ -131,7 +131,7 @@ def test_what_was_lost_is_noted_waits_for_its_back_off_and_is_started_again(home
     assert done(reconciler.run()) == [("lost", "public.s"), ("wait", "public.s")]
     lost = home.jobs(source_id)[0]
     assert lost.state == "lost"
-    assert lost.error == "its process is gone; its last words: running"
+    assert lost.error == "its process is gone; its last words: a stand-in moves no data"
     assert not any(_lives(child) for child in children), "what the driver left behind is gone too"
 
     (wait,) = [action for action in reconciler.plan() if isinstance(action, Wait)]
@@ -215,7 +215,7 @@ def test_a_dropped_source_is_stopped_and_what_it_left_is_removed(home: Home) -> 
     assert done(home.reconciler().run()) == [("stop", "public.s")]
     wait_until(lambda: not home.is_alive(job), 10, "the app to be gone")
     assert done(home.reconciler().run(), "tidy") == [("tidy", "public.s")]
-    assert not Path(job.folder).exists()
+    assert list(home.settings.jobs.iterdir()) == [], "not even the source's own folder stays"
     assert home.reconciler().run() == []
 
 
@@ -262,6 +262,18 @@ def test_a_source_that_cannot_be_started_does_not_hold_up_the_others(home: Home)
     assert "AIRFLOW_CONN_MISSING" in outcomes[0].hint
     assert home.jobs(bad) == [], "no job is recorded for a start that cannot happen"
     home.running(good)
+
+
+def test_without_java_nothing_is_started_and_it_is_told_at_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source_id = home.source("s")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nope"))
+    (outcome,) = home.reconciler().run()
+    assert (outcome.action, outcome.ok) == ("start", False)
+    assert str(tmp_path / "nope") in outcome.detail
+    assert "JAVA_HOME" in outcome.hint
+    assert home.jobs(source_id) == []
 
 
 def test_a_stalled_source_is_not_started(home: Home) -> None:

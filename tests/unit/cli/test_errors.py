@@ -115,6 +115,7 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(capsys: Captu
         (["wait", "t", "--for", "ever"], "'ever' is not one of"),
         (["wait", "t", "--timeout", "-1"], "--timeout"),
         (["read", "t", "--as-of", "1", "--tick", "1"], "--as-of and --tick exclude each other"),
+        (["jars", "--group", "nope"], "there is no jar group 'nope': one of spark, kafka"),
         (["sql"], "give either the statements or -f FILE"),
         (["sql", "SHOW TABLES", "-f", "x"], "give either the statements or -f FILE"),
     ],
@@ -126,6 +127,18 @@ def test_wrong_use_is_2_and_names_the_help_to_read(argv: list[str], words: str, 
     assert words in line
     assert "Try: mzshare" in line
     assert line.endswith("--help")
+    assert "Value error" not in line
+
+
+@pytest.mark.parametrize(("argv", "command"), [([], "status"), (["catalog"], "upgrade")])
+def test_a_command_without_what_it_needs_prints_its_help_by_lines(
+    argv: list[str], command: str, capsys: Captured
+) -> None:
+    assert run(argv) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith(" ".join(["Usage: mzshare", *argv]))
+    assert any(line.split()[:1] == [command] for line in lines)
+    assert not any("error:" in line for line in lines)
 
 
 def test_help_and_version_are_well(capsys: Captured) -> None:

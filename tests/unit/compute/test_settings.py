@@ -71,6 +71,18 @@ def test_a_bad_value_is_refused_by_name_without_showing_a_password(variable: str
     assert "\n" not in caught.value.line
 
 
+@pytest.mark.parametrize(("lease", "heartbeat"), [("2", 0.4), ("15", 3.0), ("600", 3.0)])
+def test_a_heartbeat_that_is_not_given_fits_the_lease(lease: str, heartbeat: float) -> None:
+    settings = Settings.from_environment({"MZSHARE_LEASE_SECONDS": lease})
+    assert (settings.lease_seconds, settings.heartbeat_seconds) == (float(lease), heartbeat)
+
+
+def test_a_heartbeat_that_is_given_must_fit_the_lease() -> None:
+    env = {"MZSHARE_LEASE_SECONDS": "2", "MZSHARE_HEARTBEAT_SECONDS": "1.5"}
+    with pytest.raises(BadSetting, match=r"MZSHARE_HEARTBEAT_SECONDS cannot be '1.5'.*half the lease of 2 s"):
+        Settings.from_environment(env)
+
+
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*,3]", "spark://a:7077", "spark://a:7077,b:7077"])
 def test_masters_that_are_accepted(master: str) -> None:
     assert Settings.from_environment({"MZSHARE_MASTER": master}).master == master

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -112,3 +113,42 @@ def test_waiting_for_tables_or_for_a_start() -> None:
     assert "no tables" in judge(overview(job=None, tables={}), None).reason
     verdict = judge(overview(job=None), None)
     assert (verdict.health, verdict.hint) == ("waiting", "mzshare start public.s")
+
+
+@pytest.mark.parametrize(("state", "health"), [("starting", "starting"), ("running", "running")])
+def test_what_holds_an_active_app_up_is_its_reason(state: str, health: str) -> None:
+    job = replace(JOB, state=state, error="Kafka does not answer.")  # type: ignore[arg-type]
+    verdict = judge(overview(job=job, last_tick=EMPTY_TICK), True)
+    assert (verdict.health, verdict.reason) == (health, "Kafka does not answer.")
+    assert verdict.hint == "mzshare logs public.s"
+
+
+@pytest.mark.parametrize("job", [replace(JOB, state="failed"), JOB])
+def test_the_next_step_an_app_noted_itself_comes_first(job: Job) -> None:
+    verdict = judge(overview(job=replace(job, error="A jar is missing. Try: mzshare jars")), job.is_active)
+    assert (verdict.reason, verdict.hint) == ("A jar is missing", "mzshare jars, or mzshare logs public.s")
+
+
+def test_stalled_tables_are_told_by_a_source_that_goes_on() -> None:
+    verdict = judge(overview(last_tick=EMPTY_TICK, tables={"live": 2, "stalled": 1}), True)
+    assert (verdict.health, verdict.reason) == ("idle", "1 of 3 tables stalled")
+    assert verdict.hint == "mzshare status public.s"
+    assert judge(overview(tables={"live": 3}), True).reason == ""
+    trouble = replace(JOB, error="Kafka does not answer.")
+    assert judge(overview(job=trouble, tables={"stalled": 1}), True).reason == "Kafka does not answer."
+
+
+@pytest.mark.parametrize(
+    ("item", "job"),
+    [
+        (ITEM, None),
+        (replace(ITEM, desired="stopped"), None),
+        (ITEM, replace(JOB, state="failed")),
+        (ITEM, replace(JOB, error="away")),
+        (replace(ITEM, status="stalled", reason="history_gone"), None),
+    ],
+)
+def test_hints_survive_a_shell(item: SourceItem, job: Job | None) -> None:
+    odd = replace(item, name=("public", 'it\'s "mine" $x'))
+    words = shlex.split(judge(overview(item=odd, job=job), job is not None and job.is_active).hint)
+    assert any('public."it\'s ""mine"" $x"' in word for word in words), words

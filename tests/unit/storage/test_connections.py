@@ -62,6 +62,19 @@ def test_a_text_that_is_no_connection_is_refused_by_name_and_not_quoted(text):
     assert "hunter2" not in caught.value.line
 
 
+def test_broken_json_is_told_with_its_variable_its_place_and_an_example():
+    with pytest.raises(BadConnection) as caught:
+        EnvConnections({"AIRFLOW_CONN_BUS": '{"conn_type": "kafka",\n "password": "hunter2'}).get("bus")
+    assert caught.value.message == "connection 'bus': AIRFLOW_CONN_BUS is not valid JSON at line 2, column 14"
+    assert json.loads(caught.value.hint)["conn_type"] == "kafka"
+    assert "hunter2" not in caught.value.line
+
+
+def test_json_too_deep_to_read_is_refused_and_not_a_crash():
+    with pytest.raises(BadConnection, match="not valid JSON"):
+        parse_connection("bus", '{"extra": ' + "[" * 200_000)
+
+
 @pytest.mark.parametrize(
     "store", [EnvConnections({}), EnvConnections({"AIRFLOW_CONN_NOPE": " "}), FixedConnections({})]
 )

@@ -47,6 +47,10 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 DEFAULT_PORT = 9092
 
+MAX_PORT = 65_535
+
+_SERVER_KEYS = ("bootstrap.servers", "metadata.broker.list")
+_SERVER_EXAMPLE = '"bootstrap.servers": "host:9092" in its extra'
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 _ONLY_FOR_READING = frozenset({"fetch.min.bytes", "fetch.max.bytes", "fetch.wait.max.ms", "max.partition.fetch.bytes"})
 
@@ -121,6 +125,8 @@ def _text(name: str, key: str, value: Any) -> str:
     # A float has lost what was written: 1e5 as a password would arrive as 100000.0.
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BadConnection(f"connection {name!r}: the value of {key!r} must be text or a whole number")
+    if key in _SERVER_KEYS and not isinstance(value, str):
+        raise BadConnection(f"connection {name!r}: the value of {key!r} must be text", hint=_SERVER_EXAMPLE)
     text = str(value) if key in SECRETS else str(value).strip()
     if not text or "\0" in text:
         raise BadConnection(f"connection {name!r}: the value of {key!r} is empty or holds a NUL")
@@ -145,13 +151,13 @@ def _fill_from_fields(connection: Connection, values: dict[str, str]) -> None:
 def _check_servers(name: str, values: dict[str, str]) -> None:
     servers = [server.strip() for server in values.get("bootstrap.servers", "").split(",") if server.strip()]
     if not servers:
-        raise BadConnection(
-            f"connection {name!r} names no broker", hint='"bootstrap.servers": "host:9092" in its extra'
-        )
+        raise BadConnection(f"connection {name!r} names no broker", hint=_SERVER_EXAMPLE)
     matches = [_SERVER.fullmatch(server) for server in servers]
     for server, match in zip(servers, matches, strict=True):
         if match is None:
             raise BadConnection(f"connection {name!r}: bootstrap.servers is host:port, …, not {server!r}")
+        if match[2] and not 1 <= int(match[2][1:]) <= MAX_PORT:
+            raise BadConnection(f"connection {name!r}: bootstrap.servers: a port is 1 to {MAX_PORT}, not {server!r}")
     # librdkafka would add the port by itself, Java would refuse the address.
     values["bootstrap.servers"] = ",".join(f"{m[1]}{m[2] or f':{DEFAULT_PORT}'}" for m in matches if m)
 

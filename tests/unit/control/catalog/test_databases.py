@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 
+from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.databases import display_url, parse_url, told
-from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable, TransientError
+from airflow_provider_mzshare.control.catalog.naming import lock_namespace
+from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable, MzShareError, TransientError
 
 POSTGRES = parse_url("postgresql+psycopg://me:s3cr3t@db:5432/catalog?password=s3cr3t")
 SQLITE = parse_url("sqlite:////data/catalog.db")
@@ -52,6 +55,57 @@ def test_a_lost_server_is_transient() -> None:
 def test_a_transaction_ended_by_the_server_is_transient() -> None:
     idle = psycopg.errors.IdleInTransactionSessionTimeout("terminating connection")
     assert isinstance(told(DatabaseError("SELECT 1", None, idle), POSTGRES), CatalogUnreachable)
+
+
+def test_a_server_that_takes_no_writes_for_now_is_transient() -> None:
+    standby = psycopg.errors.ReadOnlySqlTransaction("cannot execute UPDATE in a read-only transaction")
+    answer = told(InternalError("UPDATE", None, standby), POSTGRES)
+    assert isinstance(answer, CatalogUnreachable)
+    assert "the server runs" in answer.hint
+    assert "MZSHARE_CATALOG" in answer.hint
+
+
+def test_a_missing_right_does_not_go_away_by_itself() -> None:
+    denied = psycopg.errors.InsufficientPrivilege("permission denied for schema mzshare")
+    assert isinstance(told(ProgrammingError("SELECT 1", None, denied), POSTGRES), CatalogUnusable)
+
+
+def test_a_file_that_cannot_be_written_is_told_with_what_to_look_at() -> None:
+    readonly = OperationalError("BEGIN", None, sqlite3.OperationalError("attempt to write a readonly database"))
+    answer = told(readonly, SQLITE)
+    assert isinstance(answer, CatalogUnusable)
+    assert "MZSHARE_HOME" in answer.hint
+
+
+@pytest.mark.parametrize(("is_file", "error"), [("home", CatalogUnusable), ("", CatalogUnreachable)])
+def test_a_place_where_no_file_can_be_is_told_in_our_words(
+    tmp_path: Path, is_file: str, error: type[MzShareError]
+) -> None:
+    """The folder is a file, or the file is a folder."""
+    place = tmp_path / "home" / "catalog.db"
+    if is_file:
+        (tmp_path / "home").write_text("")
+    else:
+        place.mkdir(parents=True)
+    with pytest.raises(error, match="the catalog at sqlite://") as caught, Catalog(f"sqlite:///{place}") as catalog:
+        catalog.upgrade()
+    assert "can be written" in caught.value.hint
+
+
+def test_upgrading_what_is_no_database_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_text("this is no database " * 100)
+    with pytest.raises(CatalogUnusable) as caught, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}") as catalog:
+        catalog.upgrade()
+    assert caught.value.hint == "restore a copy, then mzshare catalog repair"
+
+
+def test_nobody_else_can_read_an_embedded_catalog(tmp_path: Path) -> None:
+    with Catalog(f"sqlite:///{tmp_path / 'catalog.db'}") as catalog:
+        catalog.upgrade()
+        with catalog.write() as session:
+            lock_namespace(session)
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == dict.fromkeys(("catalog.db", "catalog.db-shm", "catalog.db-wal"), 0o600)
 
 
 def test_a_locked_file_is_transient_and_a_broken_one_is_not() -> None:

@@ -299,6 +299,10 @@ def test_a_thousand_statements_are_read_and_one_more_is_not() -> None:
 
 def test_nesting_is_limited_before_anything_is_parsed() -> None:
     assert str(refusal("SHOW " + "(" * 64)) == "line 1, column 6: expected SOURCES, TABLES or CREATE, found ("
+    columns = ", ".join(f"c{number} int" for number in range(1_000))
+    assert len(one(f"CREATE TABLE t ({columns}) FROM SOURCE s FORMAT JSON").columns) == 1_000  # type: ignore[union-attr]
+    more = refusal(f"CREATE TABLE t ({columns}, \nmore int) FROM SOURCE s FORMAT JSON INCLUDE KEY")
+    assert str(more) == "line 2, column 1: 1,002 columns are too many: the limit is 1,000"
     assert str(refusal("SHOW " + "(" * 65)) == "line 1, column 70: brackets are nested more than 64 deep"
     assert str(refusal("SHOW " + "[(" * 40_000)) == "line 1, column 70: brackets are nested more than 64 deep"
     assert len(parse_script('SHOW SOURCES; DROP TABLE "' + "(" * 100 + '"')) == 2

@@ -125,6 +125,21 @@ def test_addresses_that_only_one_client_would_take_are_refused(servers):
     assert "bootstrap.servers" in refusal(**{"bootstrap.servers": servers})
 
 
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "655350"])
+def test_a_port_that_does_not_exist_is_refused(port):
+    assert "bootstrap.servers" in refusal(**{"bootstrap.servers": f"a:9092,b:{port}"})
+    assert config(**{"bootstrap.servers": "a:65535"}).bootstrap == "a:65535"
+    nothing = {"bootstrap.servers": None}
+    if port != "0":
+        assert "bootstrap.servers" in refusal({"host": "h", "port": int(port)}, **nothing)
+
+
+@pytest.mark.parametrize("key", ["bootstrap.servers", "metadata.broker.list"])
+@pytest.mark.parametrize("value", [9092, True, ["b:9092"], {"b": 9092}])
+def test_brokers_are_text(key, value):
+    assert f"the value of '{key}' must be text" in refusal(**{"bootstrap.servers": None} | {key: value})
+
+
 def test_a_missing_port_is_filled_in():
     assert config(**{"bootstrap.servers": "a, b:1 ,[::1]"}).bootstrap == "a:9092,b:1,[::1]:9092"
 
