@@ -152,7 +152,8 @@ def test_status_start_and_stop_before_anything_runs(broker_cli: Cli, topic: str)
         "stopped", "it was asked to stop", None,
     )  # fmt: skip
     assert "stopped" in broker_cli.ok("status", "s").out
-    assert broker_cli.error("start", "t") == "error: source 't' does not exist. Try: mzshare sql 'SHOW SOURCES'"
+    told = "error: source 't' does not exist: it is a table. Try: mzshare sql 'SHOW SOURCES'"
+    assert broker_cli.error("start", "t") == told
     assert broker_cli.error("logs", "s").startswith("error: nothing has run for 's' yet")
     assert "there is no source or table 'x'" in broker_cli.error("status", "x")
     for command in ("status", "wait", "start", "read"):

@@ -50,9 +50,9 @@ def raising(error: BaseException) -> Callable[..., Any]:
             "MZSHARE_MASTER cannot be 'yarn': it takes local[N]. Try: unset MZSHARE_MASTER, or set it right",
         ),
         (
-            PermissionError(13, "Permission denied", "/root/x"),
+            PermissionError(13, "Permission denied", "/somewhere/x"),
             1,
-            "/root/x: Permission denied. Try: look at the file's place and rights",
+            "/somewhere/x: Permission denied. Try: look at the file's place and rights",
         ),
     ],
 )
