@@ -59,6 +59,8 @@ def main(seconds: float, count: int) -> None:
             with stack.catalog.read() as session:
                 times = [at for at in session.scalars(query.order_by(TickRow.number)) if at]
             stats = stack.tick_stats(source)[first:]
+            slow = sorted((s for s in stats if "write_ms" in s), key=lambda s: -s["write_ms"] - s["commit_ms"])[:3]
+            print("slowest ticks:", *slow, sep="\n  ")
     gaps = [(b - a) / 1000 for a, b in pairwise(times)]
     busy = [(s["write_ms"] + s["commit_ms"]) / 1000 for s in stats if "write_ms" in s]
     print(

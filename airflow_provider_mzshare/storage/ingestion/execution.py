@@ -87,6 +87,7 @@ class TickExecutor:
 
     def close(self) -> None:
         self._pool.shutdown()
+        self._commits.close()
 
     def check_log(self) -> None:
         self._commits.check_log()
@@ -113,7 +114,9 @@ class TickExecutor:
         if frame is not None:
             files = self._write(tick, todo, frame, result)
             # No log entry may name a file that a power cut empties.
+            passed = time.monotonic()
             sync_filesystem(self._root)
+            result.stats["sync_ms"] = round((time.monotonic() - passed) * 1000)
         crashpoint("files_written")
         self._check_identity()
         written = time.monotonic()

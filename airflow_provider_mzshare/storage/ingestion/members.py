@@ -37,7 +37,7 @@ class MemberCommits:
         commit of a predecessor conflicts."""
         self._known: set[int] = set()
         self._last_written: Mapping[CollectionId, int] | None = None
-        self._upkeep = Upkeep(lambda: store.advance_since(holder))
+        self._upkeep = Upkeep(root, lambda: store.advance_since(holder))
 
     def plan(self, member: Member) -> MemberPlan:
         spec = member.spec
@@ -128,8 +128,11 @@ class MemberCommits:
         return _done(results, member)
 
     def tidy(self) -> None:
-        """Between two ticks."""
-        self._upkeep.between_ticks(self._open)
+        """After a tick."""
+        self._upkeep.after_tick()
+
+    def close(self) -> None:
+        self._upkeep.close()
 
     def _commit(
         self,

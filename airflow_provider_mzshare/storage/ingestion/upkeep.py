@@ -1,7 +1,7 @@
-"""What a table's owner does between two of its ticks: compact small files, move ``since``.
+"""What a table's owner does beside its ticks: compact small files, move ``since``.
 
-One thing at a time, so that a tick never waits for long; a failure costs tidiness, never a tick. Files that ``since``
-has passed are removed by maintenance, not here: finding them takes too long for the time between two ticks.
+One thing at a time, on a thread of its own: no tick waits for tidiness, and a failure costs nothing else. Files that
+``since`` has passed are removed by maintenance, not here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.collections import Collection
@@ -23,28 +24,43 @@ SINCE_SECONDS = 60.0
 
 
 class Upkeep:
-    """:param advance_since: moves ``since`` as the tables' retention says."""
+    """:param root: the warehouse.
+    :param advance_since: moves ``since`` as the tables' retention says.
+    """
 
-    def __init__(self, advance_since: Callable[[], None]) -> None:
-        self._advance_since = advance_since
+    def __init__(self, root: str, advance_since: Callable[[], None]) -> None:
+        self._root, self._advance_since = root, advance_since
         self._commits: Counter[CollectionId] = Counter()
         self._next_since = time.monotonic()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mzshare-upkeep")
+        self._running: Future[None] | None = None
 
     def committed(self, collection_id: CollectionId) -> None:
         self._commits[collection_id] += 1
 
-    def between_ticks(self, collections: Mapping[CollectionId, Collection]) -> None:
-        try:
-            self._one_thing(collections)
-        except (MzShareError, OSError) as error:
-            log.warning("upkeep was put off: %s", error.line if isinstance(error, MzShareError) else error)
-
-    def _one_thing(self, collections: Mapping[CollectionId, Collection]) -> None:
+    def after_tick(self) -> None:
+        """Begin the next thing that is due, unless the last one still runs."""
+        if self._running is not None and not self._running.done():
+            return
         name, count = max(self._commits.items(), key=lambda item: item[1], default=(CollectionId(""), 0))
         if count >= COMMITS_BEFORE_COMPACTION:
             del self._commits[name]
-            done = compact(collections[name], min_files=COMMITS_BEFORE_COMPACTION // 2)
-            log.info("%s compacted: %s files became %s", name, done.files_before, done.files_after)
+            self._running = self._thread.submit(self._try, lambda: self._compact(name))
         elif time.monotonic() >= self._next_since:
             self._next_since = time.monotonic() + SINCE_SECONDS
-            self._advance_since()
+            self._running = self._thread.submit(self._try, self._advance_since)
+
+    def close(self) -> None:
+        """Wait for what runs: a compaction that is cut off leaves files that nobody names."""
+        self._thread.shutdown()
+
+    def _try(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except (MzShareError, OSError) as error:
+            log.warning("upkeep was put off: %s", error.line if isinstance(error, MzShareError) else error)
+
+    def _compact(self, name: CollectionId) -> None:
+        """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta."""
+        done = compact(Collection.open(self._root, name), min_files=COMMITS_BEFORE_COMPACTION // 2)
+        log.info("%s compacted: %s files became %s", name, done.files_before, done.files_after)
