@@ -100,13 +100,15 @@ class HasDependents(TerminalError):
         )
 
 
-class NeedsBackfill(TerminalError):
-    def __init__(self, table: str, source: str) -> None:
-        self.table, self.source = table, source
-        super().__init__(
-            f"table {table!r} needs a backfill: source {source!r} has already moved past the table's start",
-            hint=f"create it on a new source of the same topic, or together with the first tables of {source}",
-        )
+class NotResumable(TerminalError):
+    """A table that was to be healed or filled anew is not in a state for that. ``table`` is written as in SQL.
+
+    :param backfill_id: the one that brings it up already, if that is why.
+    """
+
+    def __init__(self, table: str, why: str, *, backfill_id: str | None = None) -> None:
+        self.table, self.why, self.backfill_id = table, why, backfill_id
+        super().__init__(f"table {table!r} cannot be resumed or filled anew: {why}", hint="mzshare status")
 
 
 class CatalogMissing(TerminalError):
@@ -177,9 +179,11 @@ class UpstreamChanged(TerminalError):
     ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing`` or ``history_gone``.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    hint = "DROP SOURCE … CASCADE and create it anew, once the loss is understood"
+
+    def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
         self.reason = reason
-        super().__init__(message, hint="DROP SOURCE … CASCADE and create it anew, once the loss is understood")
+        super().__init__(message, hint=hint)
 
 
 # ── the tick protocol ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -210,6 +214,25 @@ class CatalogBehind(TerminalError):
 
 class CommitUnclear(TransientError):
     """A Delta commit kept failing without a sign of who won."""
+
+
+class GroupTooShort(TransientError):
+    """A collection holds a later tick than the last one of a group: plan one that reaches it."""
+
+    def __init__(self, collection: str, tick: int) -> None:
+        self.collection, self.tick = collection, tick
+        super().__init__(f"collection {collection} already holds tick {tick}: a group has to reach it")
+
+
+class PlanAgain(TransientError):
+    """Somebody else has committed to a collection since a group was planned: what is due has changed."""
+
+    def __init__(self, collection: str, planned: int | None, stored: int | None) -> None:
+        self.collection, self.planned, self.stored = collection, planned, stored
+        super().__init__(
+            f"collection {collection} holds tick time {stored or 'none'}, not {planned or 'none'} as when the group "
+            "was planned"
+        )
 
 
 class NotReadable(TerminalError):

@@ -43,6 +43,15 @@ def named_files(
     return frozenset(named)
 
 
+def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
+    """What the log, as far back as it goes, has let go of up to a version: no version from there on needs it."""
+    removed: set[str] = set()
+    for version in deltalog.list_log(collection.filesystem).entries:
+        if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
+            removed.update(entry.removed())
+    return frozenset(removed)
+
+
 def active_files(collection: Collection, version: int) -> list[str]:
     """The files whose rows a read at ``version`` gives."""
     try:

@@ -118,6 +118,14 @@ class Collection:
         """The log entry that carries a tick, among those loaded."""
         return deltalog.find_tick(self.filesystem, self.collection_id, mz_timestamp, newest=self.delta_version)
 
+    def ticks_after(self, mz_timestamp: int) -> list[deltalog.TickCommit]:
+        """The log entries, among those loaded, that carry ticks later than a time; oldest first."""
+        newest = self.delta_version
+        found = deltalog.ticks_after(self.filesystem, self.collection_id, mz_timestamp, newest=newest)
+        if found is None:
+            raise BadCollection(self.collection_id, f"its log does not reach back to tick time {mz_timestamp}")
+        return found
+
 
 def _load(uri: str, collection_id: CollectionId) -> DeltaTable:
     try:

@@ -1,4 +1,7 @@
-"""The commit of one tick to one collection: once, whoever else tries. It never takes an error for an answer."""
+"""The commit of a tick, or of a group of ticks, to one collection: once, whoever else tries.
+
+It never takes an error for an answer.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from airflow_provider_mzshare.errors import (
     CommitUnclear,
     Fenced,
     FilesTooOld,
+    PlanAgain,
     WarehouseUnreachable,
 )
 from airflow_provider_mzshare.storage.collections import Collection
@@ -74,6 +78,55 @@ def commit_tick(
     :param force: commit even without files, so that a late commit of an earlier writer conflicts.
     :param repaired: the tick was put back by a catalog repair: a collection may be past it.
     """
+
+    def settled(stored: int | None) -> CommitResult | None:
+        if stored is None or (stored < mz_timestamp and knows(stored)):
+            return None
+        return _present(collection, stored, mz_timestamp, knows, metadata, repaired=repaired)
+
+    return _insist(collection, mz_timestamp, files, metadata, force=force, settled=settled)
+
+
+def commit_group(
+    collection: Collection,
+    *,
+    planned: int | None,
+    mz_timestamp: int,
+    files: Sequence[FileWritten],
+    metadata: Mapping[str, str],
+    force: bool,
+) -> CommitResult:
+    """Make ``collection`` hold the ticks after ``planned`` up to ``mz_timestamp``, or raise PlanAgain.
+
+    ``files`` hold exactly those ticks, so they fit on no other tick than ``planned``. A commit of the same time that is
+    not this very one may have been made in other steps: only a new plan finds them all.
+    """
+
+    def settled(stored: int | None) -> CommitResult | None:
+        if stored == planned:
+            return None
+        if stored == mz_timestamp:
+            result = _carried(collection, mz_timestamp, already=True)
+            if result.metadata == _noted(mz_timestamp, metadata):
+                return result
+        raise PlanAgain(collection.collection_id, planned, stored)
+
+    return _insist(collection, mz_timestamp, files, metadata, force=force, settled=settled)
+
+
+def _insist(
+    collection: Collection,
+    mz_timestamp: int,
+    files: Sequence[FileWritten],
+    metadata: Mapping[str, str],
+    *,
+    force: bool,
+    settled: Callable[[int | None], CommitResult | None],
+) -> CommitResult:
+    """Compare, then write, until the log itself says that it is there.
+
+    :param settled: what the stored version means: an answer, an error, or None where the commit has to be made.
+    """
     failure: Exception | None = None
     for attempt in range(WRITES + 1):
         _pause(attempt)
@@ -82,8 +135,9 @@ def commit_tick(
         except WarehouseUnreachable as error:
             failure = error
             continue
-        if stored is not None and not (stored < mz_timestamp and knows(stored)):
-            return _present(collection, stored, mz_timestamp, knows, metadata, repaired=repaired)
+        answer = settled(stored)
+        if answer is not None:
+            return answer
         if not files and not force:
             return CommitResult(None, already=False)
         if attempt == WRITES:
@@ -140,11 +194,15 @@ def _append(
         mode="append",
         schema=collection.table.schema(),
         commit_properties=CommitProperties(
-            custom_metadata={**metadata, "mz_timestamp": str(mz_timestamp)},
+            custom_metadata=_noted(mz_timestamp, metadata),
             app_transactions=[Transaction(collection.collection_id, mz_timestamp)],
         ),
         post_commithook_properties=KEEP_LOG,
     )
+
+
+def _noted(mz_timestamp: int, metadata: Mapping[str, str]) -> dict[str, str]:
+    return {**metadata, "mz_timestamp": str(mz_timestamp)}
 
 
 def _refuse_old(collection: Collection, files: Sequence[FileWritten]) -> None:

@@ -18,6 +18,21 @@ LABELS = (
     "all_committed",
     "tick_committed",
 )
+"""What an ingestion app passes, in this order."""
+
+BACKFILL_LABELS = (
+    "backfill_launched",
+    "backfill_reading",
+    "files_written",
+    "between_commits",
+    "all_committed",
+    "history_done",
+    "following",
+    "converging",
+    "fenced",
+)
+"""What a backfill app passes: the lease taken, a group planned, its files written, some and all of its collections
+committed, the history complete; then a group after the history, one of a table that converges, and its end."""
 
 VARIABLE = "MZSHARE_CRASH"
 

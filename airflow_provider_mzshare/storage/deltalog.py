@@ -37,6 +37,9 @@ class Entry:
     def added(self) -> Iterator[str]:
         return (action["add"]["path"] for action in self.actions if "add" in action)
 
+    def removed(self) -> Iterator[str]:
+        return (action["remove"]["path"] for action in self.actions if "remove" in action)
+
     def tick(self, app_id: str) -> TickCommit | None:
         """The tick this entry carries for ``app_id``, if any."""
         times = [a["txn"]["version"] for a in self.actions if "txn" in a and a["txn"]["appId"] == app_id]
@@ -111,3 +114,18 @@ def find_tick(filesystem: pafs.FileSystem, app_id: str, mz_timestamp: int, *, ne
         if commit and commit.mz_timestamp <= mz_timestamp:
             return commit if commit.mz_timestamp == mz_timestamp else None
     return None
+
+
+def ticks_after(filesystem: pafs.FileSystem, app_id: str, mz_timestamp: int, *, newest: int) -> list[TickCommit] | None:
+    """The entries that carry ticks later than a time, oldest first; None where the log does not reach back so far."""
+    found: list[TickCommit] = []
+    for version in range(newest, -1, -1):
+        entry = read_entry(filesystem, version)
+        if entry is None:
+            return None
+        commit = entry.tick(app_id)
+        if commit and commit.mz_timestamp <= mz_timestamp:
+            break
+        if commit:
+            found.append(commit)
+    return found[::-1]

@@ -73,10 +73,19 @@ def _has_stood(collection: Collection, version: int, since: datetime) -> bool:
 def _unneeded_data(
     collection: Collection, keep_from: int, present: list[pafs.FileInfo], written_before: datetime
 ) -> list[pafs.FileInfo]:
-    """Files once named by the log and now below it at any age; files never named only when they are old."""
-    needed = audit.named_files(collection, from_version=keep_from)
-    once_named = audit.named_files(collection, to_version=keep_from)
-    return [i for i in present if i.path not in needed and (i.path in once_named or i.mtime <= written_before)]
+    """Files that the log has let go of at any age; files never named only when they are old.
+
+    A file that was let go of never comes back. What earlier runs have dealt with is no longer in the log, so only the
+    entries since then are read; the rest of the log is, when old files are there that nobody seems to know.
+    """
+    # Loading the version that is kept proves that it can be read without what goes.
+    gone = audit.removed_files(collection, to_version=keep_from) - set(audit.active_files(collection, keep_from))
+    old = [i for i in present if i.path not in gone and i.mtime <= written_before]
+    known = set(audit.active_files(collection, collection.delta_version)) if old else set()
+    if any(info.path not in known for info in old):
+        known |= audit.named_files(collection, from_version=keep_from)
+    never = {info.path for info in old} - known
+    return [i for i in present if i.path in gone or i.path in never]
 
 
 def _unneeded_log(collection: Collection, keep_from: int) -> list[pafs.FileInfo]:
@@ -97,7 +106,9 @@ def _is_whole(collection: Collection, path: str) -> bool:
     """Can this checkpoint stand alone? It must give protocol, metadata and our transaction, not only open."""
     try:
         with collection.filesystem.open_input_file(path) as file:
-            table = pq.read_table(file, columns=["protocol", "metaData", "txn"])
+            # In this thread alone: Arrow's own could let go of the file's bytes after the interpreter has ended.
+            names = ["protocol", "metaData", "txn"]
+            table = pq.ParquetFile(file, pre_buffer=False).read(names, use_threads=False).select(names)
     except (OSError, ValueError, KeyError):
         return False
     has_transaction = any(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from os.path import abspath
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections import collection_uri
+from airflow_provider_mzshare.storage.durability import local_path
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
@@ -33,22 +37,21 @@ def read_arrow(
     ordered: bool = False,
 ) -> pa.Table:
     """The rows at ``version``. With ``ordered``, by tick, partition and offset; else in no order at all."""
-    dataset = open_dataset(root, path, version)
-    wanted = choose_columns(dataset.schema.names, columns, with_system_columns=with_system_columns)
+    snapshot = open_snapshot(root, path, version)
+    wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
     if not ordered:
-        return dataset.to_table(wanted) if limit is None else dataset.head(limit, columns=wanted)
+        return snapshot.rows(wanted) if limit is None else snapshot.head(limit, wanted)
     scanned = [*wanted, *(name for name in SYSTEM_NAMES if name not in wanted)]
-    only = _first_rows(dataset, limit) if limit is not None else None
-    return dataset.to_table(scanned, filter=only).sort_by(_ORDER).slice(0, limit).select(wanted)
+    only = _first_rows(snapshot, limit) if limit is not None else None
+    return snapshot.rows(scanned, only).sort_by(_ORDER).slice(0, limit).select(wanted)
 
 
 def read_batches(
     root: str, path: str, version: int, *, columns: Sequence[str] | None = None, with_system_columns: bool = False
 ) -> pa.RecordBatchReader:
     """The rows at ``version``, a batch at a time, in no order: for tables larger than memory."""
-    dataset = open_dataset(root, path, version)
-    wanted = choose_columns(dataset.schema.names, columns, with_system_columns=with_system_columns)
-    return dataset.scanner(wanted).to_reader()
+    snapshot = open_snapshot(root, path, version)
+    return snapshot.batches(choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns))
 
 
 def read_spark(
@@ -66,13 +69,67 @@ def read_spark(
     return frame.select(*(frame[f"`{name}`"] for name in wanted))
 
 
-def open_dataset(root: str, path: str, version: int) -> pads.Dataset:
+@dataclass(frozen=True)
+class Snapshot:
+    """A collection at one version, open for any number of scans.
+
+    Arrow's threads let go of what they read when they please, even after the interpreter has ended; a buffer of
+    Python's then aborts the process (apache/arrow#39862). So files are read by Arrow's own file systems. Where it has
+    none for a place, nothing is read ahead, and every scan is read to its end by the caller's thread.
+    """
+
+    dataset: pads.Dataset
+    native: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.dataset.schema
+
+    def rows(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+        """Those that ``only`` admits, in no order; files that cannot hold any are not opened."""
+        return self.dataset.to_table(columns and list(columns), filter=only, **self._manner)
+
+    def head(self, limit: int, columns: Sequence[str]) -> pa.Table:
+        if self.native:
+            return self.dataset.head(limit, columns=list(columns))
+        return self.rows(columns).slice(0, limit)
+
+    def batches(self, columns: Sequence[str]) -> pa.RecordBatchReader:
+        if self.native:
+            return self.dataset.scanner(list(columns)).to_reader()
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        files = (f.to_table(self.schema, list(columns), **self._manner) for f in self.dataset.get_fragments())
+        return pa.RecordBatchReader.from_batches(schema, (batch for file in files for batch in file.to_batches()))
+
+    @property
+    def _manner(self) -> dict[str, Any]:
+        if self.native:
+            return {}
+        return {"use_threads": False, "fragment_scan_options": pads.ParquetFragmentScanOptions(pre_buffer=False)}
+
+
+def open_snapshot(root: str, path: str, version: int) -> Snapshot:
+    uri = collection_uri(root, path)
+    filesystem = native_filesystem(uri)
     try:
-        return DeltaTable(collection_uri(root, path), version=version).to_pyarrow_dataset()
+        table = DeltaTable(uri, version=version)
+        return Snapshot(table.to_pyarrow_dataset(filesystem=filesystem), filesystem is not None)
     except (DeltaError, OSError) as error:
         raise NotReadable(
             f"collection {path} has no readable version {version}: {error}", hint="mzshare status"
         ) from error
+
+
+def native_filesystem(uri: str) -> pafs.FileSystem | None:
+    """Arrow's own file system below ``uri``; None where it knows none for the scheme."""
+    path = local_path(uri)
+    if path is not None:
+        return pafs.SubTreeFileSystem(abspath(path), pafs.LocalFileSystem())
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return pafs.SubTreeFileSystem(path, filesystem)
 
 
 def choose_columns(present: Sequence[str], asked: Sequence[str] | None, *, with_system_columns: bool) -> list[str]:
@@ -86,9 +143,9 @@ def choose_columns(present: Sequence[str], asked: Sequence[str] | None, *, with_
     return [*asked, *added]
 
 
-def _first_rows(dataset: pads.Dataset, limit: int) -> pc.Expression:
+def _first_rows(snapshot: Snapshot, limit: int) -> pc.Expression:
     """A filter for the first ``limit`` rows, found from the system columns alone: they cost next to nothing."""
-    keys = dataset.to_table(list(SYSTEM_NAMES))
+    keys = snapshot.rows(SYSTEM_NAMES)
     if limit <= 0 or keys.num_rows == 0:
         return pc.scalar(limit > 0)
     last = keys.take(pc.select_k_unstable(keys, min(limit, keys.num_rows), sort_keys=_ORDER)[-1:]).to_pylist()[0]

@@ -15,6 +15,9 @@ CollectionId = NewType("CollectionId", str)
 JobId = NewType("JobId", str)
 """One run of an app, chosen by us before it is launched."""
 
+BackfillId = NewType("BackfillId", str)
+"""One backfill: tables that are brought up to a source's log together, by one app at a time."""
+
 _ITEM = re.compile(r"u[1-9][0-9]*")
 
 
@@ -33,3 +36,7 @@ def new_collection_id(table: ItemId, generation: int, role: str) -> CollectionId
 
 def new_job_id(kind: str) -> JobId:
     return JobId(f"{kind}-{secrets.token_hex(6)}")
+
+
+def new_backfill_id() -> BackfillId:
+    return BackfillId(f"b-{secrets.token_hex(4)}")

@@ -73,6 +73,8 @@ class TableSpec(Spec):
     envelope: Literal["none"] = "none"
     on_decode_error: Literal["record", "stop"] = "record"
     retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
+    snapshot: bool = True
+    """False: nothing of the source's history belongs to the table; it begins at what comes next."""
 
     def value_columns(self) -> tuple[Column, ...]:
         if self.columns:
@@ -96,3 +98,7 @@ class SourceSettings(Spec):
     trigger_interval_ms: int = Field(default=1_000, ge=50)
     max_records_per_tick: int = Field(default=500_000, ge=1)
     idle_tick_seconds: float = Field(default=10.0, gt=0)
+    backfill_rate: int | None = Field(default=None, ge=0)
+    """Records per second that a backfill of the source may read; None is no limit, 0 a pause."""
+    cutover_wait_ms: int | None = Field(default=None, ge=0)
+    """How long a tick may wait for a backfill that is one tick behind; None is a quarter of the trigger interval."""

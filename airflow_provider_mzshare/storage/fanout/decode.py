@@ -29,6 +29,7 @@ from airflow_provider_mzshare.storage.fanout.hashing import (
     row_lanes,
 )
 from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser
+from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import (
     INPUT_SCHEMA,
     FanoutPlan,
@@ -81,22 +82,23 @@ def parser_for(plan: FanoutPlan) -> JsonParser:
 
 def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
     """All members of a plan at once, by table id."""
-    shared = SharedBatch(batch, plan.tick, parser_for(plan))
+    shared = SharedBatch(batch, TickNumbers(plan.tick, plan.ends), parser_for(plan))
     return {member.table_id: shared.decode(member) for member in plan.members}
 
 
 class SharedBatch:
     """One batch, from which members are decoded; every column is made when the first one asks for it."""
 
-    def __init__(self, batch: pa.RecordBatch, tick: int, parser: JsonParser) -> None:
+    def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, parser: JsonParser) -> None:
         # Spark gives timestamps the session's zone, and large types if it is told to.
         self._batch = batch.select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
         self._parser = parser
         self._shared: dict[tuple[str, ...], _Column] = {}
-        self._tick = pa.array(np.full(batch.num_rows, tick, np.int64))
+        self._numbers = ticks.of(self._batch)
+        self._tick = pa.array(self._numbers)
 
     def decode(self, member: MemberPlan) -> Decoded:
-        """The good rows and the bad ones. Raises only if Arrow cannot hold them."""
+        """The good rows and the bad ones that are due. Raises only if Arrow cannot hold them."""
         columns = [*self._value_columns(member), *(self._included(member, what) for what, _ in member.include)]
         errors = self._member_errors(member, columns)
         system = [_Column(self._tick), self._input("partition"), self._input("offset")]
@@ -105,12 +107,16 @@ class SharedBatch:
         hashed = [*columns, *system[1:]]
         names = [*schema.names[: len(columns)], *schema.names[-2:]]
         lanes = row_lanes((c.lanes(name) for c, name in zip(hashed, names, strict=True)), data.num_rows)
+        good = self._due(member.data_after)
         if not errors:
-            return Decoded(Rows(data, hash_rows(lanes)) if data.num_rows else None, None)
-        good = np.ones(data.num_rows, np.bool_)
-        good[list(errors)] = False
-        rows = Rows(data.filter(pa.array(good)), hash_rows(Lanes(lanes.lo[good], lanes.hi[good])))
-        return Decoded(rows if rows.batch.num_rows else None, self._error_rows(errors, good))
+            return Decoded(_pick(data, lanes, good), None)
+        bad = np.zeros(data.num_rows, np.bool_)
+        bad[list(errors)] = True
+        return Decoded(_pick(data, lanes, good & ~bad), self._error_rows(errors, bad & self._due(member.errors_after)))
+
+    def _due(self, after: int) -> npt.NDArray[np.bool_]:
+        """Rows of ticks that come after the one up to which a collection is complete."""
+        return self._numbers > after
 
     def _member_errors(self, member: MemberPlan, columns: Iterable[_Column]) -> Errors:
         """The record's own error first, then the first bad column's."""
@@ -120,12 +126,14 @@ class SharedBatch:
                 errors.setdefault(row, text)
         return errors
 
-    def _error_rows(self, errors: Errors, good: npt.NDArray[np.bool_]) -> Rows:
-        bad = np.flatnonzero(~good)
-        picked = self._batch.take(pa.array(bad))
-        texts = pa.array([errors[row] for row in bad.tolist()], pa.string())
+    def _error_rows(self, errors: Errors, bad: npt.NDArray[np.bool_]) -> Rows | None:
+        rows = np.flatnonzero(bad)
+        if not len(rows):
+            return None
+        picked = self._batch.take(pa.array(rows))
+        texts = pa.array([errors[row] for row in rows.tolist()], pa.string())
         own = [picked.column("timestamp"), picked.column("key"), picked.column("value"), texts]
-        system = [self._tick.slice(0, len(bad)), picked.column("partition"), picked.column("offset")]
+        system = [pa.array(self._numbers[rows]), picked.column("partition"), picked.column("offset")]
         batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema())
         return Rows(batch, hash_table(batch))
 
@@ -192,6 +200,14 @@ class SharedBatch:
             return self._documents
         wrong = {row: "the JSON value is not an object" for row, each in enumerate(values) if type(each) is not dict}
         return _Documents([each if type(each) is dict else {} for each in values], {**wrong, **errors})
+
+
+def _pick(data: pa.RecordBatch, lanes: Lanes, chosen: npt.NDArray[np.bool_]) -> Rows | None:
+    if not chosen.any():
+        return None
+    if chosen.all():
+        return Rows(data, hash_rows(lanes))
+    return Rows(data.filter(pa.array(chosen)), hash_rows(Lanes(lanes.lo[chosen], lanes.hi[chosen])))
 
 
 class _Documents(NamedTuple):

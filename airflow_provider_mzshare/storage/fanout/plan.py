@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
 from airflow_provider_mzshare.types.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
 
-VERSION = 1
+VERSION = 2
 
 INPUT_SCHEMA = pa.schema(
     [
@@ -57,7 +59,8 @@ class MemberPlan:
     """One table of a tick: how its records decode, and the folders of its two collections (a path or a URI).
 
     ``columns`` are the JSON fields and their types; empty means the one column ``data``. ``include`` are pairs of
-    what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name.
+    what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name. ``data_after`` and
+    ``errors_after`` are ticks up to which a collection is complete: their rows are neither written nor counted.
     """
 
     table_id: str
@@ -67,6 +70,8 @@ class MemberPlan:
     data_path: str
     errors_path: str
     stop_on_error: bool = False
+    data_after: int = 0
+    errors_after: int = 0
 
     @property
     def is_typed_json(self) -> bool:
@@ -86,20 +91,37 @@ class MemberPlan:
 
 @dataclass(frozen=True)
 class FanoutPlan:
-    """One pass over a tick's records. ``tick`` goes into ``_mz_tick`` and into the names of files."""
+    """One pass over the records of a tick, or of several that follow each other.
+
+    ``tick`` is the first one's number and goes into the names of files. ``ends`` says, per partition, where each tick
+    but the last one ends; it is empty for one tick. A row's ``_mz_tick`` is the tick whose range holds its offset.
+    """
 
     tick: int
     members: tuple[MemberPlan, ...]
+    ends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        return json.dumps({"version": VERSION, **asdict(self)}, separators=(",", ":"))
+        """Ends as steps, which are short however far the offsets are: a group may have thousands of ticks."""
+        fields = {
+            "version": VERSION,
+            "tick": self.tick,
+            "members": [asdict(member) for member in self.members],
+            "ends": {partition: _steps(offsets) for partition, offsets in self.ends.items()},
+        }
+        return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> FanoutPlan:
         fields = json.loads(text)
         if fields.pop("version") != VERSION:
             raise ValueError("the fan-out's plan was made by another version of mzshare")
-        return cls(fields["tick"], tuple(_member(m) for m in fields["members"]))
+        ends = {partition: tuple(accumulate(steps)) for partition, steps in fields["ends"].items()}
+        return cls(fields["tick"], tuple(_member(m) for m in fields["members"]), ends)
+
+
+def _steps(offsets: Iterable[int]) -> list[int]:
+    return [after - before for before, after in pairwise((0, *offsets))]
 
 
 def _member(fields: dict[str, object]) -> MemberPlan:

@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, Rows, SharedBatch, parser_for
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
@@ -33,13 +34,13 @@ _SYSTEM_NAMES = [name for name, _ in SYSTEM_COLUMNS]
 def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterator[pa.RecordBatch]:
     """One task of the pass: records in (``INPUT_SCHEMA``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
     plan = FanoutPlan.from_json(plan_json)
-    parser = parser_for(plan)
+    parser, ticks = parser_for(plan), TickNumbers(plan.tick, plan.ends)
     outputs = [_MemberOutput(member, plan.tick) for member in plan.members]
     try:
         for batch in batches:
             for piece in _pieces(batch):
                 with _no_garbage_collection():
-                    shared = SharedBatch(piece, plan.tick, parser)
+                    shared = SharedBatch(piece, ticks, parser)
                     for output in outputs:
                         output.take(shared)
         rows = [row for output in outputs for row in output.finish()]
@@ -103,7 +104,7 @@ class _MemberOutput:
         return self._files[role]
 
     def _note_bad_record(self, decoded: Decoded) -> None:
-        """Of a table that stops, nothing of this tick will be committed; the lowest bad record says why."""
+        """Of a table that stops, nothing of this pass will be committed; the lowest bad record says why."""
         self.discard()
         if decoded.errors:
             rows = decoded.errors.batch.select(["_mz_partition", "_mz_offset", "error"]).to_pylist()

@@ -1,4 +1,4 @@
-"""Executes one tick: one Spark job writes every member's files, then each member's collections are committed.
+"""Executes a group of ticks: one Spark job writes every member's files, then their collections are committed.
 
 It decides nothing about the log; it returns how each member ended.
 """
@@ -18,8 +18,10 @@ from airflow_provider_mzshare.errors import (
     CatalogBehind,
     CatalogUnreachable,
     Fenced,
+    GroupTooShort,
     JobFailed,
     MzShareError,
+    PlanAgain,
     TransientError,
     WarehouseUnreachable,
 )
@@ -28,28 +30,30 @@ from airflow_provider_mzshare.storage.durability import probe_storage, sync_file
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
-from airflow_provider_mzshare.storage.ingestion.members import MemberCommits
-from airflow_provider_mzshare.storage.ticks.state import Holder, Outcome, Tick
-from airflow_provider_mzshare.storage.ticks.store import Member, TickStore
+from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
+from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
+from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome
+from airflow_provider_mzshare.storage.ticks.store import Member, WriterStore
 from airflow_provider_mzshare.types.ids import ItemId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RECORDS_PER_TASK = 100_000
-"""A tick is split into as few tasks, and so files per table, as its size allows."""
+"""A group is split into as few tasks, and so files per table, as its size allows."""
 
 COMMIT_THREADS = 8
 
 _EXCEPTION = re.compile(r"(?!pyspark\.|org\.apache\.spark\.)[\w.]+(Error|Exception|Exit)\b")
 
 
-NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, Crashed)
+NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, GroupTooShort, PlanAgain, Crashed)
 """What ends the attempt as a whole, whichever member met it."""
 
 
 class MemberFailed(TransientError):
-    """Some members could not be written; the others hold the tick. Trying again may help."""
+    """Some members could not be written; the others hold the group. Trying again may help."""
 
     def __init__(self, failures: Mapping[ItemId, str]) -> None:
         self.failures = dict(failures)
@@ -58,7 +62,7 @@ class MemberFailed(TransientError):
 
 @dataclass
 class Executed:
-    """How the members of a tick ended, who failed, and what it cost."""
+    """How the members of a group ended, who failed, and what it cost."""
 
     outcomes: dict[ItemId, Outcome] = field(default_factory=dict)
     failures: dict[ItemId, str] = field(default_factory=dict)
@@ -67,22 +71,26 @@ class Executed:
 
 class TickExecutor:
     """:param root: the warehouse.
-    :param check_identity: raises when the upstream is no longer the one the tick was minted from.
+    :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
+    :param backfill: groups are committed on top of what each collection holds by then; else each tick on its own.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        store: TickStore,
+        store: WriterStore,
         holder: Holder,
         *,
         source_id: ItemId,
         root: str,
         check_identity: Callable[[], None],
+        backfill: bool = False,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity = check_identity
-        self._commits = MemberCommits(store, holder, source_id=source_id, root=root)
+        kind = GroupCommits if backfill else TickCommits
+        self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
+        self._passes = 0
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")
 
     def close(self) -> None:
@@ -94,25 +102,31 @@ class TickExecutor:
 
     def open(self, members: Sequence[Member]) -> None:
         """A table that joins without data is readable all the same; what fails here fails in its first tick again."""
-        for member in members:
-            with suppress(MzShareError):
-                self._commits.open(member)
+        with suppress(MzShareError):
+            self._commits.recall(members)
+            for member in members:
+                with suppress(MzShareError):
+                    self._commits.open(member)
 
     def tidy(self) -> None:
         self._commits.tidy()
 
-    def execute(self, tick: Tick, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
-        """Write and commit ``tick`` for ``members``; MemberFailed when some of them could not be written.
+    def tasks(self, group: TickGroup) -> int:
+        """Into how many tasks the pass over a group is split; a bounded read does well to give as many."""
+        return max(1, min(self._spark.sparkContext.defaultParallelism, -(-group.records // RECORDS_PER_TASK)))
+
+    def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
+        """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.
 
         ``read`` is asked only when something must be read: a replay that finds everything done needs no upstream.
         """
         began, written_at = time.monotonic(), time.time()
         result = Executed()
-        todo = self._prepare(tick, members, result)
+        todo = self._prepare(group, members, result)
         files: Mapping[str, MemberResult] = {}
-        frame = read() if todo and tick.lower != tick.upper else None
+        frame = read() if todo and group.lower != group.upper else None
         if frame is not None:
-            files = self._write(tick, todo, frame, result)
+            files = self._write(group, todo, frame, result)
             # No log entry may name a file that a power cut empties.
             passed = time.monotonic()
             sync_filesystem(self._root)
@@ -120,7 +134,7 @@ class TickExecutor:
         crashpoint("files_written")
         self._check_identity()
         written = time.monotonic()
-        self._commit_all(tick, todo, files, written_at, result)
+        self._commit_all(group, todo, files, written_at, result)
         if result.failures:
             raise MemberFailed(result.failures)
         crashpoint("all_committed")
@@ -130,56 +144,54 @@ class TickExecutor:
         result.stats["commit_ms"] = round((time.monotonic() - written) * 1000)
         return result
 
-    def _prepare(self, tick: Tick, members: Sequence[Member], result: Executed) -> list[Member]:
-        """Open the collections; in a replay, members that hold the tick already need no second write."""
-        self._commits.note_known(tick.mz_timestamp)
-        todo: list[Member] = []
+    def _prepare(self, group: TickGroup, members: Sequence[Member], result: Executed) -> list[Due]:
+        """Open the collections; members that hold the group already need no second write."""
+        self._commits.begin(group, members)
+        todo: list[Due] = []
         for member in members:
             try:
-                self._commits.open(member)
-                held = self._commits.held(tick, member) if tick.attempts > 1 or tick.repaired else None
+                due = self._commits.due(group, member)
             except NOBODYS_FAULT:
                 raise
             except Exception as error:  # noqa: BLE001  whatever it is, it is this member's
                 result.failures[member.table_id] = short_reason(error)
                 continue
-            if held:
-                result.outcomes[member.table_id] = held
+            if isinstance(due, Done):
+                result.outcomes[member.table_id] = due
             else:
-                todo.append(member)
+                todo.append(due)
         return todo
 
     def _write(
-        self, tick: Tick, members: Sequence[Member], frame: DataFrame, result: Executed
+        self, group: TickGroup, todo: Sequence[Due], frame: DataFrame, result: Executed
     ) -> Mapping[str, MemberResult]:
-        """The one Spark job of the tick."""
-        plan = FanoutPlan(tick=tick.number, members=tuple(self._commits.plan(m) for m in members))
+        """The one Spark job of the group."""
+        plan = FanoutPlan(tick=group.first.number, members=tuple(due.plan for due in todo), ends=group.ends())
         context = self._spark.sparkContext
-        records = tick.upper.gap(tick.lower)
-        tasks = max(1, min(context.defaultParallelism, -(-records // RECORDS_PER_TASK)))
-        group = f"{self._holder.job_id}-tick-{tick.number}-{tick.attempts}"
-        context.setJobGroup(group, f"{self._source_id} tick {tick.number}")
+        self._passes += 1
+        name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
+        context.setJobGroup(name, f"{self._source_id} ticks {group.first.number} to {group.number}")
         pass_over = partial(write_partition, plan_json=plan.to_json())
-        rows = frame.coalesce(tasks).mapInArrow(pass_over, RESULT_DDL).collect()
-        result.stats["records"] = records
-        result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(group))
+        rows = frame.coalesce(self.tasks(group)).mapInArrow(pass_over, RESULT_DDL).collect()
+        result.stats["records"] = group.records
+        result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
         result.stats["files"] = sum(1 for row in rows if row["path"])
         return merge_results(row.asDict() for row in rows)
 
     def _commit_all(
         self,
-        tick: Tick,
-        members: Sequence[Member],
+        group: TickGroup,
+        todo: Sequence[Due],
         files: Mapping[str, MemberResult],
         written_at: float,
         result: Executed,
     ) -> None:
         nothing = MemberResult()
         futures = {
-            member.table_id: self._pool.submit(
-                self._commits.commit, tick, member, files.get(member.table_id, nothing), written_at
+            (table_id := due.member.table_id): self._pool.submit(
+                self._commits.commit, group, due, files.get(table_id, nothing), written_at
             )
-            for member in members
+            for due in todo
         }
         ending: BaseException | None = None
         for table_id, future in futures.items():

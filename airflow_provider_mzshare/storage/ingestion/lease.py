@@ -1,4 +1,4 @@
-"""Taking and keeping a source's lease. Needs no common clock: only the taker's own monotonic one."""
+"""Taking and keeping the lease of a source or a backfill. Needs no common clock: only the taker's own monotonic one."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import time
 
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken
 from airflow_provider_mzshare.storage.ticks.state import Holder
-from airflow_provider_mzshare.storage.ticks.store import TickStore
+from airflow_provider_mzshare.storage.ticks.store import LeaseStore
 from airflow_provider_mzshare.types.ids import JobId
 
 log = logging.getLogger(__name__)
 
 
-def take_lease(store: TickStore, job_id: JobId, *, seconds: float, stop: threading.Event) -> Holder:
+def take_lease(store: LeaseStore, job_id: JobId, *, seconds: float, stop: threading.Event) -> Holder:
     """Claim a free lease at once, or one whose heart stood still for ``seconds``; raise LeaseTaken if it beats."""
-    seen = store.load().lease
+    seen = store.lease()
     deadline = time.monotonic() + seconds
     while True:
         try:
             return store.claim(job_id, stood_still=seen if time.monotonic() >= deadline else None)
         except LeaseTaken:
-            if store.load().lease != seen or stop.wait(min(0.25, seconds / 4)):
+            if store.lease() != seen or stop.wait(min(0.25, seconds / 4)):
                 raise
 
 
 class Heartbeat:
     """Moves the lease's counter until closed; ``fenced`` tells when somebody else has taken the lease."""
 
-    def __init__(self, store: TickStore, holder: Holder, *, seconds: float) -> None:
+    def __init__(self, store: LeaseStore, holder: Holder, *, seconds: float) -> None:
         self.fenced = threading.Event()
         self._store, self._holder, self._seconds = store, holder, seconds
         self._closed = threading.Event()
@@ -48,7 +48,7 @@ class Heartbeat:
             try:
                 self._store.beat(self._holder)
             except Fenced as error:
-                log.warning("%s %s", self._holder.job_id, error)
+                log.info("%s %s", self._holder.job_id, error)
                 self.fenced.set()
                 return
             except Exception as error:  # noqa: BLE001  a lapsed lease that nobody took stays ours: go on trying

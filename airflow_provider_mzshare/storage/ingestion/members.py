@@ -1,9 +1,14 @@
-"""Commits ticks to the collections of members, which it keeps open between ticks. It runs no Spark job."""
+"""Commits groups of ticks to the collections of members, which it keeps open. It runs no Spark job.
+
+What the writers in ``writers`` have in common: they differ in what they find due, and on what they commit it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -14,32 +19,96 @@ from airflow_provider_mzshare.storage.collections import (
     collection_uri,
     create_collection,
 )
-from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten, commit_tick
+from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
 from airflow_provider_mzshare.storage.ingestion.upkeep import Upkeep
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, Outcome, Tick, Written
-from airflow_provider_mzshare.storage.ticks.store import Member, TickStore
+from airflow_provider_mzshare.storage.ticks.store import Member, WriterStore
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 
 MAX_KNOWN = 10_000
 
 
-class MemberCommits:
+@dataclass(frozen=True)
+class Standing:
+    """A collection as a group of ticks was planned upon it.
+
+    :param stored: the time of its newest tick.
+    :param after: the tick of the group up to which it is complete; 0 when it has none of them.
+    :param found: commits in it that the catalog has not heard of.
+    """
+
+    stored: int | None = None
+    after: int = 0
+    found: tuple[Written, ...] = ()
+
+
+@dataclass(frozen=True)
+class Due:
+    """A member that is to be written.
+
+    :param plan: what the pass has to do for it.
+    :param forced: collections that are committed to even without rows.
+    """
+
+    member: Member
+    plan: MemberPlan
+    forced: frozenset[CollectionId]
+    standings: Mapping[CollectionId, Standing] = field(default_factory=dict)
+
+    def standing(self, collection_id: CollectionId) -> Standing:
+        return self.standings.get(collection_id, Standing())
+
+
+class MemberCommits(ABC):
     """:param root: the warehouse."""
 
-    def __init__(self, store: TickStore, holder: Holder, *, source_id: ItemId, root: str) -> None:
+    def __init__(self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str) -> None:
         self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
         self._open: dict[CollectionId, Collection] = {}
         self._committed: set[CollectionId] = set()
-        """Collections this writer has committed to: the first tick is committed even without rows, so that a late
-        commit of a predecessor conflicts."""
+        """Collections whose newest commit may be this writer's own. The first is made even without rows, so that a late
+        one of a predecessor conflicts; a member that fails may come back after somebody else has written it."""
         self._known: set[int] = set()
-        self._last_written: Mapping[CollectionId, int] | None = None
+        self._last_written: Mapping[CollectionId, int] = {}
         self._upkeep = Upkeep(root, lambda: store.advance_since(holder))
 
-    def plan(self, member: Member) -> MemberPlan:
+    # ── what a kind of writer decides ─────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _standings(self, group: TickGroup, member: Member) -> Mapping[CollectionId, Standing] | Done:
+        """What the member's open collections hold of the group already, or how it ended if that is all of it."""
+
+    @abstractmethod
+    def _commit(
+        self,
+        group: TickGroup,
+        due: Due,
+        collection_id: CollectionId,
+        files: Sequence[FileWritten],
+        noted: Mapping[str, str],
+    ) -> CommitResult: ...
+
+    def begin(self, group: TickGroup, members: Sequence[Member]) -> None:
+        """A group is about to be executed."""
+        self.note_known(group.mz_timestamp)
+        self.recall(members)
+
+    def recall(self, members: Sequence[Member]) -> None:
+        """Before collections are opened: what the catalog knows of those that came since it was asked.
+
+        A table that was cut over has a history that somebody else wrote.
+        """
+        both = {collection_id for member in members for collection_id in (member.data, member.errors)}
+        if both - self._open.keys() - self._last_written.keys():
+            self._last_written = self._store.last_written()
+
+    # ── collections ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def plan(self, member: Member, *, data_after: int = 0, errors_after: int = 0) -> MemberPlan:
         spec = member.spec
         return MemberPlan(
             table_id=member.table_id,
@@ -49,6 +118,8 @@ class MemberCommits:
             data_path=collection_uri(self._root, member.data),
             errors_path=collection_uri(self._root, member.errors),
             stop_on_error=spec.on_decode_error == "stop",
+            data_after=data_after,
+            errors_after=errors_after,
         )
 
     def open(self, member: Member) -> None:
@@ -62,15 +133,16 @@ class MemberCommits:
 
     def _opened(self, collection_id: CollectionId, schema: pa.Schema) -> Collection:
         """A folder that was deleted or restored from a copy has lost rows: nothing may be written on top of that."""
-        if self._last_written is None:
-            self._last_written = self._store.last_written()
-        wanted = self._last_written.get(collection_id, 0)
-        if not wanted:
+        if not self._last_written.get(collection_id):
             create_collection(self._root, collection_id, schema)
         collection = Collection.open(self._root, collection_id)
-        if (collection.stored_version() or 0) < wanted:
-            raise BadCollection(collection_id, f"it has lost ticks: the catalog knows of one at {wanted}")
+        self._check_kept(collection, collection.stored_version())
         return collection
+
+    def _check_kept(self, collection: Collection, stored: int | None) -> None:
+        wanted = self._last_written.get(collection.collection_id, 0)
+        if (stored or 0) < wanted:
+            raise BadCollection(collection.collection_id, f"it has lost ticks: the catalog knows of one at {wanted}")
 
     def check_log(self) -> None:
         """Raise CatalogBehind when any collection of the source holds a tick that the log does not know.
@@ -92,76 +164,64 @@ class MemberCommits:
             return Collection.open(self._root, collection_id).stored_version()
         return None
 
-    def held(self, tick: Tick, member: Member) -> Done | None:
-        """How the member ended, if it holds the tick already.
+    # ── a group ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-        Errors are committed before data: data that holds the tick means that the member is done.
-        """
-        data = self._commit(tick, member, member.data, (), noted={})
-        if not data.already:
-            return None
-        errors = self._commit(tick, member, member.errors, (), noted={})
-        return _done({member.errors: errors, member.data: data}, member)
+    def due(self, group: TickGroup, member: Member) -> Due | Done:
+        """What is to be written for the member, or how it ended if it holds the group already."""
+        both = {member.errors, member.data}
+        own = self._committed & both
+        self._committed -= both
+        self.open(member)
+        standings = self._standings(group, member)
+        if isinstance(standings, Done):
+            self._committed |= own
+            return standings
+        at = {collection_id: standing.after for collection_id, standing in standings.items()}
+        plan = self.plan(member, data_after=at.get(member.data, 0), errors_after=at.get(member.errors, 0))
+        return Due(member, plan, frozenset(both - own), standings)
 
-    def commit(self, tick: Tick, member: Member, files: MemberResult, written_at: float) -> Outcome:
+    def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
         """Commit what the pass wrote; a member that could not be written raises, one that is to stop leaves."""
         if files.error:
             raise TransientError(files.error)
         if files.first_error_at:
             partition, offset = files.first_error_at
             return Left(f"partition {partition}, offset {offset} cannot be decoded: {files.first_error}")
-        results = {}
-        for role, collection_id in (("errors", member.errors), ("data", member.data)):
+        written: list[Written] = []
+        own_commits: set[CollectionId] = set()
+        for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
             own = [FileWritten(f.path, f.size, f.stats, written_at) for f in files.files[role]]
-            results[collection_id] = self._commit(
-                tick,
-                member,
-                collection_id,
-                own,
-                noted={"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"},
-                force=tick.attempts > 1 or collection_id not in self._committed,
-            )
-            self._committed.add(collection_id)
+            noted = {"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"}
+            result = self._commit(group, due, collection_id, own, noted)
+            # What somebody else has committed does not hold off a third: our next commit is forced then.
+            if not result.already:
+                own_commits.add(collection_id)
+            written += due.standing(collection_id).found
+            if result.version is not None:
+                written.append(written_as(collection_id, result.version, result.metadata))
             if own:
                 self._upkeep.committed(collection_id)
             crashpoint("between_commits")
-        return _done(results, member)
+        self._committed |= own_commits
+        return done(due.member, written)
 
     def tidy(self) -> None:
-        """After a tick."""
+        """After a group."""
         self._upkeep.after_tick()
 
     def close(self) -> None:
         self._upkeep.close()
 
-    def _commit(
-        self,
-        tick: Tick,
-        member: Member,
-        collection_id: CollectionId,
-        files: Sequence[FileWritten],
-        *,
-        noted: Mapping[str, str],
-        force: bool = False,
-    ) -> CommitResult:
-        return commit_tick(
-            self._open[collection_id],
-            mz_timestamp=tick.mz_timestamp,
-            files=files,
-            metadata={
-                "mz_source": self._source_id,
-                "mz_table": member.table_id,
-                "mz_tick": str(tick.number),
-                "mz_lower": tick.lower.to_json(),
-                "mz_upper": tick.upper.to_json(),
-                "mz_epoch": str(self._holder.epoch),
-                "mz_job": self._holder.job_id,
-                **noted,
-            },
-            knows=self._knows,
-            force=force,
-            repaired=tick.repaired,
-        )
+    def _metadata(self, first: Tick, last: Tick, member: Member) -> dict[str, str]:
+        return {
+            "mz_source": self._source_id,
+            "mz_table": member.table_id,
+            "mz_tick": str(last.number),
+            "mz_lower": first.lower.to_json(),
+            "mz_upper": last.upper.to_json(),
+            "mz_epoch": str(self._holder.epoch),
+            "mz_job": self._holder.job_id,
+        }
 
     def _knows(self, mz_timestamp: int) -> bool:
         if mz_timestamp not in self._known:
@@ -177,17 +237,24 @@ class MemberCommits:
         self._known.add(mz_timestamp)
 
 
-def _done(results: Mapping[CollectionId, CommitResult], member: Member) -> Done:
-    """Rows and hashes as the log entries say them: after a replay this is what is there, not what was read again."""
-    written = {
-        collection_id: Written(
-            collection_id, result.version, int(result.metadata["mz_rows"]), result.metadata["mz_hash"]
-        )
-        for collection_id, result in results.items()
-        if result.version is not None
-    }
+def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:
+    """As the log entry says it: after a replay this is what is there, not what was read again."""
+    mz_timestamp = metadata["mz_timestamp"]
+    return Written(
+        collection_id,
+        version,
+        rows=int(metadata["mz_rows"]),
+        hash=metadata["mz_hash"],
+        tick=int(metadata["mz_tick"]),
+        mz_timestamp=int(mz_timestamp),
+        first_timestamp=int(metadata.get("mz_first_timestamp", mz_timestamp)),
+    )
+
+
+def done(member: Member, written: Iterable[Written]) -> Done:
+    commits = tuple(written)
     return Done(
-        written=tuple(written.values()),
-        rows=written[member.data].rows if member.data in written else 0,
-        errors=written[member.errors].rows if member.errors in written else 0,
+        written=commits,
+        rows=sum(commit.rows for commit in commits if commit.collection_id == member.data),
+        errors=sum(commit.rows for commit in commits if commit.collection_id == member.errors),
     )

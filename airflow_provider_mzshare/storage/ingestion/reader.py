@@ -1,4 +1,4 @@
-"""Reads a Kafka source with Spark: as a stream from a position on, or exactly one tick's range."""
+"""Reads a Kafka source with Spark: as a stream from a position on, or exactly the range of some ticks."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ class KafkaReader:
         options = stream_options(self._config, self._topic, start, partitions, max_records)
         return self._spark.readStream.format("kafka").options(**options).load().select(*COLUMNS)
 
-    def bounded(self, lower: Position, upper: Position) -> DataFrame | None:
-        """Exactly ``[lower, upper)``; None when there is nothing in it."""
+    def bounded(self, lower: Position, upper: Position, *, tasks: int | None = None) -> DataFrame | None:
+        """Exactly ``[lower, upper)``; None when there is nothing in it.
+
+        :param tasks: how many readers share a long range, should the topic have fewer partitions.
+        """
         if lower == upper:
             return None
-        options = batch_options(self._config, self._topic, lower, upper)
+        options = batch_options(self._config, self._topic, lower, upper, tasks)
         return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:

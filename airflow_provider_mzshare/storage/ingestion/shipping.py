@@ -20,3 +20,10 @@ def pack_writer(folder: Path) -> Path:
         for file in files:
             archive.write(file, Path(root.name) / file.relative_to(root))
     return target
+
+
+def worker_conf(master: str) -> dict[str, str]:
+    """Spark settings for the processes that run the writer. Executors of a cluster do not have this package."""
+    if not master.startswith("local"):
+        return {}
+    return {"spark.python.daemon.module": "airflow_provider_mzshare.storage.ingestion.daemon"}

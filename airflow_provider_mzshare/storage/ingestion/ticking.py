@@ -5,20 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.connectors import Upstream
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.ingestion.alone import execute_one
+from airflow_provider_mzshare.storage.ingestion.convergence import Convergence, longest_wait
 from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor, short_reason
 from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
-from airflow_provider_mzshare.storage.ticks import rules
-from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome, Tick
+from airflow_provider_mzshare.storage.ticks import arrivals, rules
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
+from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome, SourceState, Tick
 from airflow_provider_mzshare.storage.ticks.store import Member, TickStore
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import SourceSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +50,7 @@ class Ticking:
         holder: Holder,
         source_id: ItemId,
         root: str,
+        lease_seconds: float,
         on_running: Callable[[], None],
     ) -> None:
         self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
@@ -59,6 +64,8 @@ class Ticking:
             root=root,
             check_identity=lambda: upstream.check_identity(self._identity),
         )
+        self._settings = store.settings()
+        self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
         self._lock = threading.Lock()
         self._pass = 0
         """Which start of the query may mint; 0 while none may."""
@@ -67,6 +74,7 @@ class Ticking:
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
         self._last_tick = time.monotonic()
+        self._known: frozenset[CollectionId] = frozenset()
         self._announced = False
         self.committed = 0
 
@@ -82,10 +90,10 @@ class Ticking:
         if state.tables:
             self._upstream.check_history(state.upper)
 
-    def begin(self) -> tuple[int, Position]:
+    def begin(self, settings: SourceSettings) -> tuple[int, Position]:
         """A query is about to start: its number, and where. Nothing is minted on a log that has lost its tail."""
         self._executor.check_log()
-        self._failure = None
+        self._settings, self._failure = settings, None
         self._passes += 1
         self._pass = self._passes
         self._at = self._store.load().upper
@@ -128,20 +136,33 @@ class Ticking:
         if set(upper) - set(lower):
             # A partition that is new to us: what it had before we came must still be there.
             self._upstream.check_history(lower)
+        self._convergence.wait(longest_wait(self._settings))
         tick = self._store.mint(self._holder, lower=lower, upper=upper, incarnation=self._identity)
         crashpoint("tick_minted")
         self._execute(tick, lambda: batch)
         self._at = upper
 
-    def tick_when_idle(self, seconds: float) -> None:
+    def looked(self, state: SourceState, settings: SourceSettings) -> None:
+        """The app's look around. Where an empty tick completes a cutover, nobody waits for data or for idleness."""
+        self._settings = settings
+        self._convergence.look(state)
+        if arrivals.completes_cutover(state):
+            self._mint_empty()
+
+    def tick_when_idle(self) -> None:
         """Spark makes no batch without data: mint an empty tick now and then, so that uppers go on."""
-        if time.monotonic() - self._last_tick < seconds or not self._lock.acquire(blocking=False):
+        if time.monotonic() - self._last_tick >= self._settings.idle_tick_seconds:
+            self._mint_empty()
+
+    def _mint_empty(self) -> None:
+        """Unless a tick runs: that one does as well."""
+        if not self._lock.acquire(blocking=False):
             return
         try:
             if self._pass:
                 self._upstream.check_identity(self._identity)
-                self._store.mint_empty(self._holder, at=self._at, incarnation=self._identity)
-                self._executor.open(self._store.members())
+                tick = self._store.mint_empty(self._holder, at=self._at, incarnation=self._identity)
+                self._executor.open(self._members(tick))
                 self._ticked()
         finally:
             self._lock.release()
@@ -161,7 +182,16 @@ class Ticking:
         return self._reader.bounded(tick.lower, tick.upper)
 
     def _execute(self, tick: Tick, read: Callable[[], DataFrame | None]) -> None:
-        self._commit(tick, self._executor.execute(tick, self._store.members(), read))
+        self._commit(tick, self._executor.execute(TickGroup((tick,)), self._members(tick), read))
+
+    def _members(self, tick: Tick) -> Sequence[Member]:
+        """Says who is new among them: tables that joined, or were cut over, or got a new generation by this tick."""
+        members = self._store.members()
+        new = [m.table_id for m in members if self._known and m.data not in self._known]
+        if new:
+            log.info("%s tick %s: %s joined", self._holder.job_id, tick.number, ", ".join(new))
+        self._known = frozenset(m.data for m in members)
+        return members
 
     # ── member by member ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,35 +206,14 @@ class Ticking:
                 continue
             with self._suspected(tick, member.table_id):
                 try:
-                    outcomes[member.table_id] = self._execute_one(tick, member)
+                    outcomes[member.table_id] = execute_one(
+                        self._executor, TickGroup((tick,)), member, lambda: self._bounded(tick), self.diagnose
+                    )
                 except MemberFailed as error:
                     failed[member.table_id] = error.failures[member.table_id]
         if failed and not outcomes and tick.attempts < PATIENCE:
             raise WarehouseUnreachable("the warehouse", f"no table can be written: {next(iter(failed.values()))}")
         self._commit(tick, Executed({**outcomes, **{table_id: Left(reason) for table_id, reason in failed.items()}}))
-
-    def _execute_one(self, tick: Tick, member: Member) -> Outcome:
-        """What fails for every table, or without any, is no table's fault: it raises, and the tick waits."""
-
-        def once() -> Outcome:
-            return self._executor.execute(tick, [member], lambda: self._bounded(tick)).outcomes[member.table_id]
-
-        try:
-            return once()
-        except MemberFailed:
-            self._executor.check_warehouse()
-            return once()
-        except MzShareError:
-            raise
-        except Exception as error:  # noqa: BLE001  looked into at once
-            self.diagnose(error)
-            self._executor.check_pass(self._bounded(tick))
-        try:
-            return once()
-        except MzShareError:
-            raise
-        except Exception as error:
-            raise MemberFailed({member.table_id: short_reason(error)}) from error
 
     @contextmanager
     def _suspected(self, tick: Tick, table_id: ItemId) -> Iterator[None]:

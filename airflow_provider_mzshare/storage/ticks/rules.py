@@ -90,13 +90,29 @@ def mint(
         mz_timestamp=max(now_ms, state.last_timestamp + 1),
         attempts=1,
     )
-    return Minted(tick=tick, joins=tuple(t.table_id for t in joining(state)))
+    return Minted(
+        tick=tick,
+        joins=tuple(t.table_id for t in joining(state)),
+        swaps=tuple(t.table_id for t in swapping(state)),
+    )
 
 
 def joining(state: SourceState) -> list[TableState]:
-    """Tables that the next tick makes members: the new ones whose start nothing has passed."""
-    new = [t for t in state.tables.values() if t.status == "created" and t.position == state.upper]
-    return sorted(new, key=lambda t: int(t.table_id[1:]))
+    """Tables that the next tick makes members: they stand exactly where it begins, on every partition.
+
+    New ones whose start nothing has passed, and those that a backfill has brought here.
+    """
+    return _standing(state, state.tables, ("created", "converging"))
+
+
+def swapping(state: SourceState) -> list[TableState]:
+    """New generations that the next tick puts in the place of the old ones."""
+    return _standing(state, state.replacements, ("converging",))
+
+
+def _standing(state: SourceState, tables: Mapping[ItemId, TableState], statuses: tuple[str, ...]) -> list[TableState]:
+    found = [t for t in tables.values() if t.status in statuses and t.position == state.upper]
+    return sorted(found, key=lambda t: int(t.table_id[1:]))
 
 
 def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
@@ -154,13 +170,37 @@ def _check_active(state: SourceState) -> None:
 def after_mint(state: SourceState, minted: Minted) -> SourceState:
     tables = dict(state.tables)
     for table_id in minted.joins:
-        tables[table_id] = replace(tables[table_id], status="live")
-    return replace(
-        state,
-        pending=(*state.pending, minted.tick),
-        tables=tables,
-        members=state.members | set(minted.joins),
+        tables[table_id] = joined(tables[table_id])
+    for table_id in minted.swaps:
+        tables[table_id] = swapped(tables[table_id], state.replacements[table_id])
+    return without_idle_backfills(
+        replace(
+            state,
+            pending=(*state.pending, minted.tick),
+            tables=tables,
+            replacements={t: s for t, s in state.replacements.items() if t not in minted.swaps},
+            members=state.members | {*minted.joins, *minted.swaps},
+        )
     )
+
+
+def without_idle_backfills(state: SourceState) -> SourceState:
+    """A backfill that has no table left to bring up is over."""
+    used = {t.backfill_id for t in (*state.tables.values(), *state.replacements.values())}
+    return replace(state, backfills={b: s for b, s in state.backfills.items() if b in used})
+
+
+def joined(table: TableState) -> TableState:
+    """A table that a tick has made a member. That tick is its next one, whatever empty ones came before."""
+    return replace(table, status="live", reason=None, backfill_id=None)
+
+
+def swapped(old: TableState, new: TableState) -> TableState:
+    """The new generation in the old one's place. What could be read before stays readable: from the old one.
+
+    The new one may have left out empty ticks at its end that the old one has got.
+    """
+    return replace(joined(new), since=old.since or new.since, upper=max(old.upper, new.upper))
 
 
 def after_commit(state: SourceState, committed: Committed) -> SourceState:
@@ -176,7 +216,13 @@ def after_commit(state: SourceState, committed: Committed) -> SourceState:
 
 def advanced(table: TableState, tick: Tick, outcome: Done) -> TableState:
     """A member that is done: its upper moves. It is readable from its first tick on."""
-    return replace(table, position=tick.upper, upper=tick.mz_timestamp + 1, since=table.since or tick.mz_timestamp)
+    return replace(
+        table,
+        position=tick.upper,
+        next_tick=tick.number + 1,
+        upper=tick.mz_timestamp + 1,
+        since=table.since or tick.mz_timestamp,
+    )
 
 
 def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
@@ -185,4 +231,4 @@ def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
 
 
 def stalled(table: TableState, reason: str) -> TableState:
-    return replace(table, status="stalled", reason=reason)
+    return replace(table, status="stalled", reason=reason, backfill_id=None)

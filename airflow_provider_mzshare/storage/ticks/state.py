@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 
-TableStatus = Literal["created", "live", "stalled", "dropped"]
+TableStatus = Literal["created", "backfilling", "converging", "live", "stalled", "dropped"]
+"""``created`` joins at the next tick. ``backfilling`` executes ticks it has missed, in an app of its own;
+``converging`` does so too, and joins at the first tick that begins where it stands."""
 SourceStatus = Literal["active", "stalled", "dropped"]
 
 
@@ -58,10 +60,26 @@ class TableState:
     start: Position
     """Offsets below it never belong to the table."""
     position: Position
+    next_tick: int = 1
+    """The first tick it has not got."""
     upper: int = 0
     """The next ``mz_timestamp`` to be written: a read as of anything below it is final."""
     since: int = 0
     reason: str | None = None
+    backfill_id: BackfillId | None = None
+    """Who brings it up to the log, while it is backfilling or converging."""
+
+
+@dataclass(frozen=True)
+class BackfillState:
+    """One backfill of a source: it brings its tables up to the log, then it is thrown away."""
+
+    backfill_id: BackfillId
+    history: int
+    """The last tick when it was asked for: up to here is history, what comes after is followed."""
+    lease: Lease = Lease()
+    healing: frozenset[ItemId] = frozenset()
+    """Tables that had ticks before: what could be read of them stays as it was."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +97,15 @@ class SourceState:
     pending: tuple[Tick, ...] = ()
     """Minted and not committed, oldest first: at most one, but for a repaired catalog."""
     tables: Mapping[ItemId, TableState] = field(default_factory=dict)
-    """All that are not dropped."""
+    """All that are not dropped, each in its current generation."""
+    replacements: Mapping[ItemId, TableState] = field(default_factory=dict)
+    """By the table they are to replace: new generations, filled beside a current one that goes on."""
+    backfills: Mapping[BackfillId, BackfillState] = field(default_factory=dict)
+    """Those that have tables to bring up."""
     members: frozenset[ItemId] = frozenset()
     """Who takes part in the pending ticks, or in the next one unless it leaves."""
+    compaction_asked: int = 0
+    """How often maintenance has asked the holder to compact."""
 
     @property
     def upper(self) -> Position:
@@ -109,6 +133,11 @@ class Written:
     rows: int
     hash: str
     """32 hex digits: the rows' 128-bit hashes added modulo 2^128."""
+    tick: int = 0
+    """The last tick it carries, and its time."""
+    mz_timestamp: int = 0
+    first_timestamp: int = 0
+    """The time of the first tick it carries: a backfill writes several ticks in one commit."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +161,11 @@ Outcome = Done | Left
 
 @dataclass(frozen=True)
 class Minted:
-    """The decision to mint: a tick, and the tables that become members by it."""
+    """The decision to mint: a tick, the tables that become members by it, and those that get a new generation."""
 
     tick: Tick
-    joins: tuple[ItemId, ...]
+    joins: tuple[ItemId, ...] = ()
+    swaps: tuple[ItemId, ...] = ()
 
 
 @dataclass(frozen=True)

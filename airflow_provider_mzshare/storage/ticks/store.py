@@ -1,10 +1,11 @@
-"""The store that the tick log needs; the catalog implements it."""
+"""The stores that the tick log and its backfills need; the catalog implements them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from airflow_provider_mzshare.storage.ticks.arrivals import Followed
 from airflow_provider_mzshare.storage.ticks.state import Holder, Lease, Outcome, SourceState, Tick
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
@@ -26,7 +27,39 @@ class Member(Protocol):
     def errors(self) -> CollectionId: ...
 
 
-class TickStore(Protocol):
+class LeaseStore(Protocol):
+    """A claim that can be taken, kept and given back."""
+
+    def lease(self) -> Lease: ...
+
+    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder: ...
+
+    def beat(self, holder: Holder) -> None: ...
+
+    def release(self, holder: Holder) -> None: ...
+
+
+class WriterStore(Protocol):
+    """What whoever writes collections has to know of the log."""
+
+    def collections(self) -> Sequence[CollectionId]:
+        """All that the writer is responsible for, but for those of dropped tables."""
+        ...
+
+    def knows(self, mz_timestamp: int) -> bool:
+        """Is there a tick of this time in the log?"""
+        ...
+
+    def last_written(self) -> Mapping[CollectionId, int]:
+        """Per collection, the ``mz_timestamp`` of its last commit that the log knows."""
+        ...
+
+    def advance_since(self, holder: Holder) -> None:
+        """Move ``since`` as the tables' retention says."""
+        ...
+
+
+class TickStore(LeaseStore, WriterStore, Protocol):
     """One source's log. Each call is one transaction behind the source's lock; none is repeated blindly."""
 
     def load(self) -> SourceState: ...
@@ -36,16 +69,6 @@ class TickStore(Protocol):
     def members(self) -> Sequence[Member]:
         """The members of the pending tick (or of the next, once it is minted), with all a writer needs."""
         ...
-
-    def collections(self) -> Sequence[CollectionId]:
-        """All of the source's tables, whatever state they are in, but for dropped ones."""
-        ...
-
-    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder: ...
-
-    def beat(self, holder: Holder) -> None: ...
-
-    def release(self, holder: Holder) -> None: ...
 
     def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick: ...
 
@@ -65,14 +88,30 @@ class TickStore(Protocol):
         """The source itself stops: its upstream or its catalog is not what the log says."""
         ...
 
-    def advance_since(self, holder: Holder) -> None:
-        """Move ``since`` as the tables' retention says."""
+
+class BackfillStore(LeaseStore, WriterStore, Protocol):
+    """One backfill's part of a source's log. The lease is the backfill's own."""
+
+    def load(self) -> SourceState: ...
+
+    def settings(self) -> SourceSettings: ...
+
+    def ticks(self, first: int, limit: int) -> Sequence[Tick]:
+        """From number ``first`` on, oldest first, committed or only minted: their ranges are final."""
         ...
 
-    def knows(self, mz_timestamp: int) -> bool:
-        """Is there a tick of this time in the log?"""
+    def members(self, table_ids: Collection[ItemId]) -> Sequence[Member]:
+        """Tables of this backfill, each in the generation that is being filled."""
         ...
 
-    def last_written(self) -> Mapping[CollectionId, int]:
-        """Per collection, the ``mz_timestamp`` of its last commit that the log knows."""
+    def follow(
+        self,
+        holder: Holder,
+        *,
+        first: int,
+        last: Tick,
+        outcomes: Mapping[ItemId, Outcome],
+        stats: Mapping[str, float],
+    ) -> Followed:
+        """Note that the ticks ``first`` to ``last`` were written for some tables, or could not be."""
         ...

@@ -46,6 +46,18 @@ def test_a_tick_without_an_entry_is_not_found(tmp_path: Path, folder: pafs.FileS
     assert deltalog.find_tick(folder, "b", 10, newest=2) is None
 
 
+def test_ticks_after_a_time_are_found_oldest_first(tmp_path: Path, folder: pafs.FileSystem) -> None:
+    put(tmp_path, 5, tick(10))
+    put(tmp_path, 6, {"commitInfo": {"operation": "OPTIMIZE"}})
+    put(tmp_path, 7, tick(20))
+    put(tmp_path, 8, tick(30))
+    put(tmp_path, 9, tick(99, app="b"))
+    found = deltalog.ticks_after(folder, "a", 10, newest=9)
+    assert [(commit.version, commit.mz_timestamp) for commit in found or []] == [(7, 20), (8, 30)]
+    assert deltalog.ticks_after(folder, "a", 30, newest=9) == []
+    assert deltalog.ticks_after(folder, "a", 9, newest=9) is None, "entries before the fifth are gone"
+
+
 def test_a_log_whose_beginning_was_removed_is_listed_as_it_is(tmp_path: Path, folder: pafs.FileSystem) -> None:
     put(tmp_path, 9, tick(9))
     put(tmp_path, 10, tick(10))

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import Any, TypeVar
 
@@ -186,20 +186,25 @@ class Clients:
     def _clean(self, reason: str) -> str:
         return self._config.redact(_NOISE.sub("", reason))
 
+    def open_consumer(self, more: Mapping[str, Any]) -> Consumer:
+        """One that joins no group and commits nothing. The caller closes it."""
+        return self._make(
+            Consumer,
+            {
+                "group.id": "mzshare",  # demanded by the constructor; nothing of it reaches the broker
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 50,
+                **more,
+            },
+        )
+
     def check_read(self, partition: int, offset: int, deadline: Deadline) -> None:
         """Fetch at ``offset``, an end of the log: the only proof of the READ right. Joins no group, commits nothing."""
         if self._consumer is None:
-            self._consumer = self._make(
-                Consumer,
-                {
-                    "group.id": "mzshare",  # demanded by the constructor; nothing of it reaches the broker
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "error",
-                    "isolation.level": "read_committed",
-                    "fetch.wait.max.ms": 50,
-                },
-            )
+            self._consumer = self.open_consumer({})
         self._consumer.assign([TopicPartition(self._topic, partition, offset)])
         try:
             self._await_fetch(self._consumer, deadline)

@@ -11,6 +11,10 @@ from airflow_provider_mzshare.types.positions import Position
 FORMAT = "kafka"
 
 # No kafka.group.id: Spark's readers assign their partitions and commit nothing, so no group appears on the broker.
+FETCH_BYTES = (32 << 10, 1 << 20)
+"""The least and the most that a reader of a range asks for at once; the most is Kafka's own default."""
+FETCH_BYTES_PER_RECORD = 8
+
 _ALWAYS = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "true", "includeHeaders": "false"}
 
 
@@ -31,18 +35,35 @@ def stream_options(
     }
 
 
-def batch_options(config: KafkaConfig, topic: str, lower: Position, upper: Position) -> dict[str, str]:
-    """Exactly ``[lower, upper)``; only the partitions that hold something of it, whatever the topic has by now."""
+def batch_options(
+    config: KafkaConfig, topic: str, lower: Position, upper: Position, tasks: int | None = None
+) -> dict[str, str]:
+    """Exactly ``[lower, upper)``; only the partitions that hold something of it, whatever the topic has by now.
+
+    :param tasks: split long partitions so that there are about as many readers.
+    """
     if not lower < upper:
         raise ValueError(f"there is nothing to read in [{lower}, {upper})")
-    partitions = [int(partition) for partition in upper if upper[partition] > lower[partition]]
+    sizes = {int(p): upper[p] - lower[p] for p in upper if upper[p] > lower[p]}
     return {
+        "kafka.max.partition.fetch.bytes": str(_fetch_bytes(sizes, tasks)),
         **config.spark(),
         **_ALWAYS,
-        "assign": json.dumps({topic: partitions}),
-        "startingOffsets": _offsets(topic, {partition: lower[partition] for partition in partitions}),
-        "endingOffsets": _offsets(topic, {partition: upper[partition] for partition in partitions}),
+        **({"minPartitions": str(tasks)} if tasks else {}),
+        "assign": json.dumps({topic: list(sizes)}),
+        "startingOffsets": _offsets(topic, {partition: lower[partition] for partition in sizes}),
+        "endingOffsets": _offsets(topic, {partition: upper[partition] for partition in sizes}),
     }
+
+
+def _fetch_bytes(sizes: Mapping[int, int], tasks: int | None) -> int:
+    """A reader asks ahead and throws away what lies behind its end: let that be little of what it came for.
+
+    Nor may it be too little: the broker cuts an answer off inside a batch of records, and sends that batch again.
+    """
+    longest = min(max(sizes.values()), -(-sum(sizes.values()) // (tasks or 1)))
+    least, most = FETCH_BYTES
+    return max(least, min(most, longest * FETCH_BYTES_PER_RECORD))
 
 
 def parse_offset_log(text: str, topic: str) -> Position:

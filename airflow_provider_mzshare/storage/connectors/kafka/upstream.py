@@ -1,4 +1,4 @@
-"""One Kafka topic as an upstream: what it is, how far it reaches, where to start. It reads no records."""
+"""One Kafka topic as an upstream: what it is, how far it reaches, where to start. Of records it only takes samples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, Top
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from airflow_provider_mzshare.errors import ReferenceMissing, UpstreamChanged, UpstreamUnreachable
-from airflow_provider_mzshare.storage.connectors.kafka import starts
+from airflow_provider_mzshare.storage.connectors.kafka import sampling, starts
 from airflow_provider_mzshare.storage.connectors.kafka.clients import Clients, Deadline, NotReady
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.types.positions import Position
@@ -114,6 +114,14 @@ class KafkaUpstream:
                     f"topic {self._topic!r}, partition {partition}: the next offset to read is {ours}, "
                     f"but the log begins at {begin} now: {begin - ours} offsets are gone",
                 )
+
+    def record_sizes(self, lower: Position, upper: Position) -> Mapping[str, float]:
+        """Mean bytes of a record of ``[lower, upper)``, by partition, from a look at a few; not all have one."""
+        consumer = self._clients.open_consumer(sampling.LIMITS)
+        try:
+            return sampling.mean_sizes(consumer, self._topic, lower, upper)
+        finally:
+            consumer.close()
 
     def close(self) -> None:
         with self._consumer_lock:

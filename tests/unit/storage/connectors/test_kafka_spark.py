@@ -37,6 +37,29 @@ def test_a_bounded_read_names_only_the_partitions_that_hold_something():
     assert options["kafka.isolation.level"] == "read_committed"
     assert options["failOnDataLoss"] == "true"
     assert "subscribe" not in options
+    assert "minPartitions" not in options
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tasks", "bytes_"),
+    [
+        ([1], None, 32),
+        ([125_000] * 4, None, 976),
+        ([10_000] * 32, 5, 78),
+        ([500_000], None, 1024),
+        ([500_000], 20, 195),
+    ],
+)
+def test_a_reader_asks_for_little_beyond_its_end(sizes, tasks, bytes_):
+    options = batch_options(CONFIG, "ev", Position(), Position(dict(enumerate(sizes))), tasks)
+    assert int(options["kafka.max.partition.fetch.bytes"]) // 1024 == bytes_
+    assert options.get("minPartitions") == (str(tasks) if tasks else None)
+
+
+def test_what_the_connection_says_about_fetching_wins():
+    extra = {"max.partition.fetch.bytes": 5_000_000}
+    config = KafkaConfig.from_connection(Connection("bus", "kafka", "b", 9092, extra=extra))
+    assert batch_options(config, "ev", Position(), Position({0: 1}))["kafka.max.partition.fetch.bytes"] == "5000000"
 
 
 @pytest.mark.parametrize("upper", [{0: 5}, {0: 4}, {1: 9}])

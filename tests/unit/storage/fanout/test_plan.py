@@ -21,10 +21,11 @@ ROOT = Path(__file__).parents[4]
 def test_plan_survives_the_journey_as_json():
     tables = (
         member(("a", "numeric(10,2)"), ("é", "text"), include=(("key", "k"),), data_path="/d", errors_path="s3://b/e"),
-        member(format="bytes", id="u2", stop_on_error=True),
+        member(format="bytes", id="u2", stop_on_error=True, data_after=12, errors_after=13),
     )
-    plan = FanoutPlan(12, tables)
-    assert FanoutPlan.from_json(plan.to_json()) == plan
+    for ends in ({}, {"0": (0, 5, 5), "12": (10**15, 10**15 + 1, 10**15 + 9)}):
+        plan = FanoutPlan(12, tables, ends)
+        assert FanoutPlan.from_json(plan.to_json()) == plan
 
 
 def test_plan_of_another_version_is_refused():

@@ -1,0 +1,85 @@
+"""Replay one seed and tell what happened: ``python -m tests.support.simulation SEED [MUTANT]``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, TableState, Tick
+from airflow_provider_mzshare.types.positions import Position
+from tests.support.simulation import Mutant, Violation, World
+from tests.support.simulation.catalog import Catalog
+from tests.support.simulation.delta import Delta
+from tests.support.simulation.topic import Topic
+
+TOLD: dict[type, tuple[str, ...]] = {
+    Catalog: (
+        "claim", "create_tables", "drop_table", "resume", "resnapshot", "arm", "retire", "mint", "mint_empty",
+        "begin_attempt", "commit", "follow",
+    ),
+    Delta: ("append", "send", "land"),
+    Topic: ("produce", "add_partition", "compact"),
+}  # fmt: skip
+
+
+def told(of: type, name: str) -> Callable[..., Any]:
+    method = getattr(of, name)
+
+    @wraps(method)
+    def telling(self: Any, *arguments: Any, **named: Any) -> Any:
+        what = f"{getattr(self, 'name', of.__name__.lower())}.{name}({', '.join(short(a) for a in arguments)})"
+        try:
+            answer = method(self, *arguments, **named)
+        except Exception as error:
+            print(f"{what}: {type(error).__name__}: {error}")
+            raise
+        print(what, f"-> {short(answer)}" if answer is not None else "", table_line(self))
+        return answer
+
+    return telling
+
+
+def table_line(value: object) -> str:
+    if isinstance(value, Topic):
+        return f"{value.end} gone {value.gone:b}"
+    if not isinstance(value, Catalog):
+        return ""
+    both = [*value.state.tables.values(), *(value.state.replacements.values())]
+    return "\n    " + "  ".join(short(table) for table in both)
+
+
+def short(value: object) -> str:
+    if isinstance(value, Holder):
+        return f"{value.job_id}#{value.epoch}"
+    if isinstance(value, Tick):
+        return f"tick {value.number} [{value.lower}, {value.upper}) @{value.mz_timestamp}"
+    if isinstance(value, TableState):
+        return f"{value.table_id}/{value.generation} {value.status} next {value.next_tick} upper {value.upper}"
+    if isinstance(value, Done):
+        return f"done {[f'{w.collection_id} v{w.version} {w.first_timestamp}-{w.mz_timestamp}' for w in value.written]}"
+    if isinstance(value, Left):
+        return "left"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {short(one)}" for key, one in value.items()) + "}"
+    return str(value) if isinstance(value, Position) else repr(value)
+
+
+def main(seed: int, mutant: Mutant) -> int:
+    for of, names in TOLD.items():
+        for name in names:
+            setattr(of, name, told(of, name))
+    world = World(seed, mutant)
+    try:
+        world.run()
+        world.check()
+    except Violation as violation:
+        print(f"seed {seed}: {violation}")
+        return 1
+    print(f"seed {seed}: nothing wrong")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), Mutant[sys.argv[2].upper()] if len(sys.argv) > 2 else Mutant.NONE))

@@ -1,0 +1,200 @@
+"""The two apps as generators: a scheduler may stop either between any two steps, for a while or for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict
+from airflow_provider_mzshare.storage.backfill.planning import cut_group, rearmost
+from airflow_provider_mzshare.storage.ticks import arrivals
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
+from airflow_provider_mzshare.storage.ticks.state import (
+    Done,
+    Holder,
+    Left,
+    Outcome,
+    SourceState,
+    TableState,
+    Tick,
+    Written,
+)
+from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
+from tests.support.simulation.mutants import Mutant
+from tests.support.simulation.tables import collection_id
+from tests.support.simulation.topic import ROLES, part, prefix
+from tests.support.simulation.writing import IDLE, CannotWrite, PlanAgain, Steps, Writer, written
+
+if TYPE_CHECKING:
+    from tests.support.simulation.world import World
+
+CANNOT_WRITE = Left("cannot be written")
+Ending = Generator[Any, None, Outcome]
+
+
+class Ingestion:
+    def __init__(self, world: World, job: JobId, faults: bool) -> None:
+        self._world, self._job = world, job
+        self._writer = Writer(world, faults)
+
+    def run(self) -> Steps:
+        catalog = self._world.catalog
+        seen = catalog.lease(None)
+        yield
+        try:
+            holder = catalog.claim(None, self._job, seen)
+            while True:
+                yield
+                try:
+                    yield from self._one_tick(holder)
+                except LogConflict:
+                    continue
+        except (Fenced, LeaseTaken):
+            catalog.counts["fenced"] += 1
+
+    def _one_tick(self, holder: Holder) -> Steps:
+        catalog, topic = self._world.catalog, self._world.topic
+        state = catalog.state
+        if state.pending:
+            tick = catalog.begin_attempt(holder, state.pending[0].number)
+            if self._world.mutant is Mutant.NEW_END_ON_REPLAY:
+                tick = replace(tick, upper=topic.end)
+        else:
+            upper = topic.end
+            if upper == state.upper:
+                if self._world.random.random() < self._world.idle_rate or arrivals.completes_cutover(state):
+                    catalog.mint_empty(holder, upper)
+                yield IDLE
+                return
+            yield from self._await_arrivals(state)
+            tick = catalog.mint(holder, state.upper, upper)
+            self._writer.hear("mint")
+        yield
+        members = catalog.members()
+        yield
+        rows = topic.read(tick.lower, tick.upper)
+        yield
+        outcomes: dict[ItemId, Outcome] = {}
+        for table in members:
+            outcomes[table.table_id] = yield from self._commit(table, tick, rows)
+        catalog.commit(holder, tick.number, outcomes)
+        self._writer.hear("commit")
+
+    def _await_arrivals(self, state: SourceState) -> Steps:
+        """A short wait, once, for tables that are a tick behind."""
+        for _ in range(self._world.patience):
+            if not arrivals.awaited(state):
+                break
+            self._world.catalog.counts["waits for a cutover"] += 1
+            yield
+            state = self._world.catalog.state
+        yield
+
+    def _commit(self, table: TableState, tick: Tick, rows: int) -> Ending:
+        done = []
+        own = rows & ~prefix(table.start)
+        for role in ROLES:
+            try:
+                done.append((yield from self._writer.commit_tick(collection_id(table, role), tick, part(own, role))))
+            except CannotWrite:
+                return CANNOT_WRITE
+            yield
+        return Done(written=tuple(one for one in done if one))
+
+
+class Backfill:
+    def __init__(self, world: World, backfill: BackfillId, job: JobId, faults: bool) -> None:
+        self._world, self._id, self._job = world, backfill, job
+        self._writer = Writer(world, faults)
+
+    def run(self) -> Steps:
+        catalog = self._world.catalog
+        try:
+            seen = catalog.lease(self._id)
+            yield
+            holder = catalog.claim(self._id, self._job, seen)
+            while True:
+                state = catalog.state
+                mine = arrivals.arriving(state, self._id)
+                if not mine:
+                    return
+                yield
+                try:
+                    yield from self._one_group(holder, mine, self._head(state))
+                except (LogConflict, PlanAgain) as error:
+                    catalog.counts[type(error).__name__] += 1
+        except (Fenced, LeaseTaken):
+            catalog.counts["backfills fenced"] += 1
+
+    def _head(self, state: SourceState) -> int:
+        """A tick minted since the tables were looked at may be the one that cuts them over: it is not ours to write."""
+        return 10**6 if self._world.mutant is Mutant.TICKS_AFTER_LOAD else state.last_number
+
+    def _one_group(self, holder: Holder, mine: Mapping[ItemId, TableState], head: int) -> Steps:
+        catalog = self._world.catalog
+        last = rearmost(mine)
+        tables = [mine[table_id] for table_id in sorted(last.table_ids)]
+        names = [collection_id(table, role) for table in tables for role in ROLES]
+        planned = {name: catalog.delta[name].stored(self._app(name)) for name in names}
+        stored = max(catalog.numbers[time] if time else 0 for time in planned.values())
+        ticks = catalog.ticks_from(last.first, head)
+        if not ticks or stored > ticks[-1].number:
+            yield IDLE  # until another look at the tables
+            return
+        group = cut_group(
+            ticks,
+            max_records=self._world.random.choice(self._world.group_sizes),
+            before=last.before,
+            at_least=0 if self._world.mutant is Mutant.STORED_AHEAD_IGNORED else stored,
+        )
+        yield
+        rows = self._read(group)
+        yield
+        outcomes: dict[ItemId, Outcome] = {}
+        for table in tables:
+            outcomes[table.table_id] = yield from self._commit(table, group, rows, planned)
+            yield
+        catalog.follow(self._id, holder, last.first, group.last, outcomes)
+        self._writer.hear("follow")
+
+    def _app(self, name: CollectionId) -> str:
+        return f"{name}/{self._id}" if self._world.mutant is Mutant.HEAL_UNDER_NEW_APP_ID else name
+
+    def _read(self, group: TickGroup) -> int:
+        topic = self._world.topic
+        if self._world.mutant is Mutant.BOUNDARY_ROW_TWICE:
+            return topic.read_through(group.lower, group.upper)
+        return topic.read(group.lower, group.upper)
+
+    def _commit(self, table: TableState, group: TickGroup, rows: int, planned: Mapping[CollectionId, int]) -> Ending:
+        """Errors come first, so ticks that the data holds are not due in the errors either."""
+        catalog = self._world.catalog
+        held = catalog.numbers.get(planned[collection_id(table, "data")], 0)
+        if held < group.number:
+            for role in ROLES:
+                name = collection_id(table, role)
+                after = max(held, catalog.numbers.get(planned[name], 0))
+                due = part(rows & ~prefix(table.start), role)
+                if after >= group.first.number and self._world.mutant is not Mutant.NO_AFTER_FILTER:
+                    due &= ~prefix(catalog.ticks[after - 1].upper)
+                    catalog.counts["stored ahead"] += 1
+                try:
+                    yield from self._writer.commit_group(name, self._app(name), group, after, planned[name], due)
+                except CannotWrite:
+                    return CANNOT_WRITE
+                yield
+        done = [one for role in ROLES for one in self._entries(collection_id(table, role), group)]
+        return Done(written=tuple(done))
+
+    def _entries(self, name: CollectionId, group: TickGroup) -> list[Written]:
+        """All that carry ticks of this group and that the catalog does not know yet: own ones and found ones."""
+        catalog, found = self._world.catalog, []
+        delta, known = catalog.delta[name], catalog.last_written(name)
+        for version in range(len(delta.entries), 0, -1):
+            time = delta.entries[version - 1].time
+            if known < time <= group.mz_timestamp:
+                found.append(written(self._world, name, delta, version))
+            elif 0 < time <= known:
+                break
+        return found[::-1]

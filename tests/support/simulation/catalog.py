@@ -1,0 +1,157 @@
+"""The catalog in memory: each method is one transaction, and asks the real rules."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from airflow_provider_mzshare.storage.ticks import arrivals, rules
+from airflow_provider_mzshare.storage.ticks.state import (
+    Done,
+    Holder,
+    Minted,
+    Outcome,
+    TableState,
+    Tick,
+    Written,
+)
+from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId
+from airflow_provider_mzshare.types.positions import Position
+from tests.support.simulation.mutants import Mutant, Violation
+from tests.support.simulation.tables import TOPIC_ID, Tables, changed
+from tests.support.simulation.topic import Topic, part, prefix
+
+
+class Swap:
+    """A generation that was replaced: it answers for the time before ``time``, as far as it had come."""
+
+    def __init__(self, old: TableState, time: int) -> None:
+        self.generation, self.upper, self.time = old.generation, old.upper, time
+
+
+class Catalog(Tables):
+    """Ticks and backfills, on top of the tables."""
+
+    def __init__(self, chance: random.Random, topic: Topic, mutant: Mutant) -> None:
+        super().__init__(chance, topic, mutant)
+        self.swaps: dict[ItemId, list[Swap]] = {}
+
+    # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def mint(self, holder: Holder, lower: Position, upper: Position) -> Tick:
+        planned = lower
+        if self._mutant is Mutant.NO_FENCE_AT_MINT:
+            holder = Holder(self.state.lease.job_id or holder.job_id, self.state.lease.epoch)
+            lower = self.state.upper
+        self._clock += self._random.choice((-5, 0, 1, 7))
+        minted = rules.mint(self.state, holder, lower=lower, upper=upper, incarnation=TOPIC_ID, now_ms=self._clock)
+        if self._mutant is Mutant.NO_FENCE_AT_MINT:
+            minted = replace(minted, tick=replace(minted.tick, lower=planned))
+        if self._mutant is Mutant.INEXACT_CUTOVER:
+            minted = replace(minted, joins=tuple(self._nearly_joining(lower)))
+        self._count_mint(minted)
+        for table_id in minted.swaps:
+            swap = Swap(self.state.tables[table_id], minted.tick.mz_timestamp)
+            self.swaps.setdefault(table_id, []).append(swap)
+        self.state = rules.after_mint(self.state, minted)
+        self.ticks.append(minted.tick)
+        self.numbers[minted.tick.mz_timestamp] = minted.tick.number
+        return minted.tick
+
+    def _nearly_joining(self, lower: Position) -> Iterator[ItemId]:
+        exact = {table.table_id for table in rules.joining(self.state)}
+        for table_id, table in sorted(self.state.tables.items()):
+            reached = any(table.position[p] >= lower[p] for p in range(self.topic.partitions))
+            if table_id in exact or (table.status == "converging" and reached):
+                yield table_id
+
+    def _count_mint(self, minted: Minted) -> None:
+        arrived = [t for t in minted.joins if self.state.tables[t].status == "converging"]
+        if arrived or minted.swaps:
+            self.counts["cutovers by a batch" if minted.tick.upper != minted.tick.lower else "cutovers by nothing"] += 1
+        self.counts["swaps"] += len(minted.swaps)
+
+    def mint_empty(self, holder: Holder, at: Position) -> None:
+        """Mint and commit in one transaction."""
+        tick = self.mint(holder, at, at)
+        self.commit(holder, tick.number, {table_id: Done() for table_id in self.state.members})
+
+    def begin_attempt(self, holder: Holder, number: int) -> Tick:
+        tick = rules.begin_attempt(self.state, holder, number)
+        self.counts["replays"] += 1
+        self.state = changed(self.state, pending=tuple(tick if t.number == number else t for t in self.state.pending))
+        return tick
+
+    def members(self) -> list[TableState]:
+        return [self.state.tables[table_id] for table_id in sorted(self.state.members)]
+
+    def commit(self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome]) -> None:
+        committed = rules.commit(self.state, holder, number, outcomes)
+        self._audit(self.state.lease, holder, f"tick {number}")
+        self.state = rules.after_commit(self.state, committed)
+        for table_id, outcome in committed.outcomes.items():
+            if isinstance(outcome, Done):
+                self._record(outcome.written)
+            else:
+                self.counts["stalls"] += 1
+                if self._mutant is Mutant.EVERY_MEMBER_MOVES:
+                    moved = rules.advanced(self.state.tables[table_id], committed.tick, Done())
+                    self._write(
+                        tables={**self.state.tables, table_id: replace(moved, status="live", reason=None)},
+                        members=self.state.members | {table_id},
+                    )
+
+    # ── backfills ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ticks_from(self, first: int, head: int) -> Sequence[Tick]:
+        """Minted, whether committed or not."""
+        return self.ticks[first - 1 : head]
+
+    def follow(
+        self, backfill: BackfillId, holder: Holder, first: int, last: Tick, outcomes: Mapping[ItemId, Outcome]
+    ) -> None:
+        true_holder = holder
+        if self._mutant is Mutant.FOLLOW_WITHOUT_LEASE and backfill in self.state.backfills:
+            lease = self.state.backfills[backfill].lease
+            holder = Holder(lease.job_id or holder.job_id, lease.epoch)
+        state = self.state
+        followed = arrivals.follow(state, backfill, holder, first=first, last=last, outcomes=outcomes)
+        if followed.tables:
+            self._audit(state.backfills[backfill].lease, true_holder, f"ticks {first} to {last.number} of {backfill}")
+        moved = dict(followed.tables)
+        for table_id, after in followed.tables.items():
+            outcome = outcomes[table_id]
+            if isinstance(outcome, Done):
+                self._record(outcome.written)
+                if self._mutant is Mutant.SINCE_NOT_MOVED:
+                    before = arrivals.arriving(state, backfill)[table_id]
+                    moved[table_id] = replace(after, since=before.since or self.ticks[first - 1].mz_timestamp)
+            else:
+                self.counts["stalls of a backfill"] += 1
+        self.state = arrivals.with_arrivals(state, moved)
+        self.counts["groups"] += last.number > first
+        self.counts["ahead of the ingestion"] += bool(state.pending) and last.number == state.last_number
+        self.counts["followed too late"] += bool(followed.gone)
+
+    def _record(self, written: Sequence[Written]) -> None:
+        """At each version that is ever recorded, the content is the input up to its tick, once."""
+        for one in written:
+            known = self.commits[one.collection_id]
+            if known and known[-1].mz_timestamp >= one.mz_timestamp:
+                raise Violation(f"{one.collection_id}: {one.mz_timestamp} is recorded after {known[-1].mz_timestamp}")
+            known.append(one)
+            check_content(self, one.collection_id, one.version, self.ticks[one.tick - 1].upper)
+
+    def last_written(self, name: CollectionId) -> int:
+        known = self.commits[name]
+        return known[-1].mz_timestamp if known else 0
+
+
+def check_content(catalog: Catalog, name: CollectionId, version: int, upper: Position) -> None:
+    """What the topic's compaction has removed may be there or not; nothing else may be missing or too much."""
+    table_id, _, role = name.split("/")
+    wanted = part(prefix(upper) & ~prefix(catalog.starts[ItemId(table_id)][0]), role)
+    found = catalog.delta[name].content[version]
+    if (wanted ^ found) & ~(catalog.topic.gone & wanted):
+        raise Violation(f"{name} up to {upper}: {found & ~wanted:b} too much, {wanted & ~found:b} missing")

@@ -1,0 +1,81 @@
+"""Reads as of any tick, as the catalog answers them; an answer once given never changes."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.storage.ticks.state import TableState, Tick
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId
+from tests.support.simulation.catalog import Catalog, check_content
+from tests.support.simulation.mutants import Mutant, Violation
+from tests.support.simulation.topic import ROLES, prefix
+
+Answer = tuple[int, ...]
+"""Its generation, and the rows of its errors and its data."""
+
+
+class Reads:
+    def __init__(self, catalog: Catalog, mutant: Mutant) -> None:
+        self._catalog, self._mutant = catalog, mutant
+        self._given: dict[tuple[ItemId, int], Answer] = {}
+
+    def check(self, table: TableState, tick: Tick) -> Answer | None:
+        """Read one table as of one tick. None when the read is refused."""
+        answer = self._answer(table, tick.mz_timestamp)
+        given = self._given.get((table.table_id, tick.number))
+        if given is not None and given != answer and table.since <= tick.mz_timestamp:
+            raise Violation(f"{table.table_id} as of tick {tick.number} was {given}, now it is {answer}")
+        if answer is not None:
+            self._given[table.table_id, tick.number] = answer
+        return answer
+
+    def check_all(self, table: TableState) -> None:
+        """As of every tick; and each tick's rows are the same in all later answers of its generation."""
+        before: tuple[Answer, Tick] | None = None
+        for tick in self._catalog.ticks:
+            answer = self.check(table, tick)
+            if answer is None:
+                continue
+            if before is not None and before[0][0] == answer[0]:
+                upto = prefix(before[1].upper)
+                if (answer[1] & upto, answer[2] & upto) != before[0][1:]:
+                    raise Violation(f"{table.table_id}: rows of ticks up to {before[1].number} came or went later")
+            before = answer, tick
+
+    def _answer(self, table: TableState, time: int) -> Answer | None:
+        if not table.since <= time < table.upper:
+            return None
+        generation = self._generation(table, time)
+        if generation is None:
+            return None
+        names = [CollectionId(f"{table.table_id}/{generation}/{role}") for role in ROLES]
+        versions = [self._version(name, time) for name in names]
+        if None in versions:
+            self._catalog.counts["reads inside a group"] += 1
+            return None
+        upper = self._catalog.ticks[self._catalog.numbers[time] - 1].upper
+        rows = []
+        for name, version in zip(names, versions, strict=True):
+            assert version is not None
+            check_content(self._catalog, name, version, upper)
+            rows.append(self._catalog.delta[name].content[version])
+        return (generation, *rows)
+
+    def _generation(self, table: TableState, time: int) -> int | None:
+        """Before a swap's tick the generation that was replaced answers, as far as it had come."""
+        if self._mutant is not Mutant.SWAP_CHANGES_ANSWERS:
+            for swap in self._catalog.swaps.get(table.table_id, ()):
+                if time < swap.time:
+                    return swap.generation if time < swap.upper else None
+        return table.generation
+
+    def _version(self, name: CollectionId, time: int) -> int | None:
+        """That of the last commit up to this time; None inside a group."""
+        if self._mutant is Mutant.COMMITTED_TICKS_ONLY and self._catalog.state.pending:
+            time = min(time, self._catalog.state.pending[0].mz_timestamp - 1)
+        refuses = self._mutant not in (Mutant.GROUPS_READ_INSIDE, Mutant.SINCE_NOT_MOVED)
+        version = 0
+        for one in self._catalog.commits[name]:
+            if one.mz_timestamp <= time:
+                version = one.version
+            else:
+                return None if refuses and one.first_timestamp <= time else version
+        return version

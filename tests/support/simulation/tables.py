@@ -1,0 +1,193 @@
+"""Leases and tables in a catalog in memory: each method is one transaction, and asks the real rules."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+from airflow_provider_mzshare.storage.ticks import arrivals, rules
+from airflow_provider_mzshare.storage.ticks.state import (
+    BackfillState,
+    Holder,
+    Lease,
+    SourceState,
+    TableState,
+    Tick,
+    Written,
+)
+from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from tests.support.simulation.delta import Delta
+from tests.support.simulation.mutants import Mutant, Violation
+from tests.support.simulation.topic import ROLES, Topic
+
+TOPIC_ID = "topic-1"
+
+
+def collection_id(table: TableState, role: str) -> CollectionId:
+    return CollectionId(f"{table.table_id}/{table.generation}/{role}")
+
+
+def changed(state: SourceState, **changes: object) -> SourceState:
+    """What ``dataclasses.replace`` does, several times as fast."""
+    new = object.__new__(SourceState)
+    new.__dict__.update(state.__dict__, **changes)
+    return new
+
+
+class Tables:
+    def __init__(self, chance: random.Random, topic: Topic, mutant: Mutant) -> None:
+        self._random, self.topic, self._mutant = chance, topic, mutant
+        self.state = SourceState(ItemId("u1"), "active", TOPIC_ID, topic.end)
+        self.ticks: list[Tick] = []
+        """As they were minted, by number."""
+        self.numbers: dict[int, int] = {}
+        """Ticks by time."""
+        self.delta: dict[CollectionId, Delta] = {}
+        self.commits: dict[CollectionId, list[Written]] = {}
+        self.starts: dict[ItemId, tuple[Position, int]] = {}
+        """Where a table begins, and the first tick that is its own."""
+        self.counts: Counter[str] = Counter()
+        """What has happened, to show that it does."""
+        self.fenced_changes: list[str] = []
+        """Changes by a holder that had lost its lease: there must be none."""
+        self._clock = 1000
+        self._ids, self._backfills = 1, 0
+        self._heals: Counter[ItemId] = Counter()
+        self._generations: dict[ItemId, int] = {}
+
+    # ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lease(self, backfill: BackfillId | None) -> Lease:
+        return self.state.lease if backfill is None else arrivals.check_present(self.state, backfill).lease
+
+    def claim(self, backfill: BackfillId | None, job: JobId, seen: Lease) -> Holder:
+        lease = rules.claim(self.lease(backfill), job, stood_still=seen)
+        if backfill is None:
+            self.state = changed(self.state, lease=lease)
+        else:
+            moved = replace(self.state.backfills[backfill], lease=lease)
+            self.state = changed(self.state, backfills={**self.state.backfills, backfill: moved})
+        return Holder(job, lease.epoch)
+
+    def _audit(self, lease: Lease, holder: Holder, what: str) -> None:
+        if (lease.job_id, lease.epoch) != (holder.job_id, holder.epoch):
+            self.fenced_changes.append(f"{what} by {holder.job_id} under {lease.job_id}'s lease")
+
+    # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def create_tables(self, count: int, *, snapshot: bool = True) -> None:
+        """In one transaction: all that need a backfill share one."""
+        state = self.state
+        joins = not snapshot or state.upper == state.start
+        backfill = None if joins else self._new_backfill(frozenset())
+        tables = dict(state.tables)
+        for _ in range(count):
+            self._ids += 1
+            table_id = ItemId(f"u{self._ids}")
+            start, first = (state.start, 1) if snapshot else (state.upper, state.last_number + 1)
+            self.starts[table_id] = (start, first)
+            tables[table_id] = TableState(
+                table_id,
+                "created" if joins else "backfilling",
+                self._new_generation(table_id),
+                1,
+                start,
+                position=state.upper if joins else start,
+                next_tick=state.last_number + 1 if joins else first,
+                backfill_id=backfill,
+            )
+        self.state = changed(self.state, tables=tables)
+        self.counts["created without history" if not snapshot else "created to join" if joins else "backfills"] += 1
+
+    def drop_table(self, table_id: ItemId) -> None:
+        state = self.state
+        if table_id in arrivals.arriving(state):
+            self.counts["dropped mid-backfill"] += 1
+        self._write(
+            tables={k: v for k, v in state.tables.items() if k != table_id},
+            replacements={k: v for k, v in state.replacements.items() if k != table_id},
+            members=state.members - {table_id},
+        )
+
+    def resume(self, table_id: ItemId) -> bool:
+        """A stalled table, or its stalled replacement, goes on where it stands."""
+        state = self.state
+        replacement = state.replacements.get(table_id)
+        table = replacement or state.tables[table_id]
+        if table.status != "stalled":
+            return False
+        heals = table.upper > 0 and replacement is None
+        backfill = self._new_backfill(frozenset({table_id} if heals else ()))
+        self.state = arrivals.with_arrivals(self.state, {table_id: arrivals.resume(table, backfill)})
+        self._heals[table_id] += heals
+        self.counts["heals"] += heals
+        self.counts["second heals"] += heals and self._heals[table_id] == 2
+        return True
+
+    def resnapshot(self, table_id: ItemId) -> bool:
+        state = self.state
+        current, earlier = state.tables[table_id], state.replacements.get(table_id)
+        if current.status not in ("live", "stalled") or (earlier is not None and earlier.status != "stalled"):
+            return False
+        start, first = self.starts[table_id]
+        new = TableState(
+            table_id,
+            "backfilling",
+            self._new_generation(table_id),
+            1,
+            start,
+            position=start,
+            next_tick=first,
+            backfill_id=self._new_backfill(frozenset()),
+        )
+        self._write(replacements={**state.replacements, table_id: new})
+        return True
+
+    def arm(self, max_lag: int) -> None:
+        for table_id, table in arrivals.arriving(self.state).items() if self.state.backfills else ():
+            if self._mutant is Mutant.ARMED_BEFORE_HISTORY:
+                armed: TableState | None = replace(table, status="converging")
+            else:
+                armed = arrivals.arm(self.state, table_id, max_lag=max_lag)
+            if armed is not None:
+                self._check_armed(table)
+                self.state = arrivals.with_arrivals(self.state, {table_id: armed})
+
+    def _check_armed(self, table: TableState) -> None:
+        assert table.backfill_id is not None
+        missing = [
+            tick.number
+            for tick in self.ticks[table.next_tick - 1 : self.state.backfills[table.backfill_id].history]
+            if tick.upper != tick.lower
+        ]
+        if missing:
+            raise Violation(f"{table.table_id} converges without ticks {missing} of its history")
+
+    def retire(self, backfill: BackfillId) -> None:
+        for table in arrivals.arriving(self.state, backfill).values():
+            if arrivals.is_replacement(self.state, table):
+                left = {k: v for k, v in self.state.replacements.items() if k != table.table_id}
+                self._write(replacements=left)
+            else:
+                self.state = arrivals.with_arrivals(self.state, {table.table_id: arrivals.retire(table)})
+        self.counts["retired"] += 1
+
+    def _new_backfill(self, healing: frozenset[ItemId]) -> BackfillId:
+        self._backfills += 1
+        backfill = BackfillId(f"b{self._backfills}")
+        state = BackfillState(backfill, self.state.last_number, healing=healing)
+        self.state = changed(self.state, backfills={**self.state.backfills, backfill: state})
+        self.counts["backfills beside another"] += len(self.state.backfills) > 1
+        return backfill
+
+    def _new_generation(self, table_id: ItemId) -> int:
+        generation = self._generations[table_id] = self._generations.get(table_id, 0) + 1
+        for role in ROLES:
+            name = CollectionId(f"{table_id}/{generation}/{role}")
+            self.delta[name], self.commits[name] = Delta(name), []
+        return generation
+
+    def _write(self, **changes: object) -> None:
+        self.state = rules.without_idle_backfills(changed(self.state, **changes))

@@ -1,0 +1,144 @@
+"""How an app commits to collections: a tick at a time, or a group. A step ends where another app may come between."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_mzshare.errors import CatalogBehind, Fenced, LogConflict
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
+from airflow_provider_mzshare.storage.ticks.rules import ATTEMPTS_TOGETHER
+from airflow_provider_mzshare.storage.ticks.state import Tick, Written
+from airflow_provider_mzshare.types.ids import CollectionId
+from tests.support.simulation.delta import Delta, Entry
+from tests.support.simulation.mutants import Mutant
+
+if TYPE_CHECKING:
+    from tests.support.simulation.world import World
+
+IDLE = "idle"
+"""Yielded by an app that has nothing to do now."""
+Steps = Generator[Any, None, None]
+Committing = Generator[Any, None, Written | None]
+
+
+class PlanAgain(Exception):
+    """Another writer has committed since the group was planned."""
+
+
+class CannotWrite(Exception):
+    pass
+
+
+class Writer:
+    """What one app knows of the collections it writes."""
+
+    def __init__(self, world: World, faults: bool) -> None:
+        self._world, self._faults = world, faults
+        self._mutant = world.mutant
+        self._own: set[CollectionId] = set()
+        """Collections with a commit of this writer: the first one is made even without rows, so that a late one of
+        another writer conflicts."""
+
+    def _is_due(self, name: CollectionId, rows: int) -> bool:
+        return bool(rows) or (name not in self._own and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED)
+
+    def commit_tick(self, name: CollectionId, tick: Tick, rows: int) -> Committing:
+        delta, time, failures = self._world.catalog.delta[name], tick.mz_timestamp, 0
+        force = tick.attempts > 1 and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED
+        while True:
+            loaded, stored = delta.loaded(name), delta.stored(name)
+            if self._mutant is Mutant.CONFLICT_MEANS_PRESENT and name in self._own:
+                loaded -= 1  # a handle that was not refreshed after its own commit
+            if self._mutant is not Mutant.NO_STORED_VERSION and stored >= time:
+                return self._found(name, delta, time)
+            if not force and not self._is_due(name, rows):
+                return None
+            yield
+            if delta.loaded(name) != loaded:
+                if self._mutant is Mutant.CONFLICT_MEANS_PRESENT:
+                    return None
+                self._world.catalog.counts["conflicts"] += 1
+                continue
+            if self._attempt(delta, Entry(name, time, time, rows)):
+                self._own.add(name)
+                return self._written(name, delta, time)
+            failures += 1
+            if failures == ATTEMPTS_TOGETHER:
+                raise CannotWrite
+            yield
+
+    def _found(self, name: CollectionId, delta: Delta, time: int) -> Written:
+        stored = delta.stored(name)
+        if stored == time:
+            if self._mutant is Mutant.FOUND_COUNTS_AS_OWN:
+                self._own.add(name)
+            return self._written(name, delta, time)
+        if stored not in self._world.catalog.numbers:
+            raise CatalogBehind("u1", name, stored)
+        raise Fenced("a later tick is there")
+
+    def commit_group(
+        self, name: CollectionId, app: str, group: TickGroup, after: int, planned: int, rows: int
+    ) -> Steps:
+        """Add the ticks after the planned version, while that is the stored one."""
+        delta, time, failures = self._world.catalog.delta[name], group.mz_timestamp, 0
+        first = group.after(after).mz_timestamp if after < group.number else time
+        while True:
+            loaded, stored = delta.loaded(app), delta.stored(app)
+            if stored == time:
+                if self._mutant is Mutant.FOUND_COUNTS_AS_OWN:
+                    self._own.add(name)
+                return
+            if stored != planned and self._mutant is not Mutant.NO_COMPARE_AT_COMMIT:
+                raise PlanAgain
+            if not self._is_due(name, rows):
+                return
+            yield
+            if delta.loaded(app) != loaded:
+                self._world.catalog.counts["conflicts"] += 1
+                continue
+            if self._attempt(delta, Entry(app, time, first, rows)):
+                self._own.add(name)
+                return
+            failures += 1
+            if failures == ATTEMPTS_TOGETHER:
+                raise CannotWrite
+            yield
+
+    def hear(self, what: str) -> None:
+        """The catalog has done it; now and then the answer is lost, and the app has to look at the log again."""
+        if self._faults and self._world.random.random() < self._world.fault_rate / 10:
+            self._world.catalog.counts["catalog answers lost"] += 1
+            raise LogConflict(f"no answer to a {what}")
+
+    def _attempt(self, delta: Delta, entry: Entry) -> bool:
+        """False when an error is all that came back, whatever it means."""
+        fate = self._world.random.random() / self._world.fault_rate if self._faults else 1.0
+        if fate >= 1.0:
+            delta.append(entry)
+            return True
+        counts = self._world.catalog.counts
+        if fate < 0.35:
+            delta.append(entry)
+            counts["lost answers"] += 1
+        elif fate < 0.5:
+            delta.send(entry)
+            counts["late commits"] += 1
+        return False
+
+    def _written(self, name: CollectionId, delta: Delta, time: int) -> Written:
+        return written(self._world, name, delta, delta.version_of(time))
+
+
+def written(world: World, name: CollectionId, delta: Delta, version: int) -> Written:
+    entry = delta.entries[version - 1]
+    return Written(
+        name,
+        version,
+        rows=0,
+        hash="",
+        tick=world.catalog.numbers[entry.time],
+        mz_timestamp=entry.time,
+        first_timestamp=entry.first,
+    )
