@@ -12,7 +12,9 @@ from airflow_provider_mzshare.types.specs import ColumnSpec, Include, Spec, Star
 
 _SHOWN = 5
 """So many parts of a long list are told."""
-_WORDS = {"on_decode_error": "ON DECODE ERROR", "retain_history_seconds": "RETAIN HISTORY FOR"}
+_WORDS = {
+    "on_decode_error": "ON DECODE ERROR", "retain_history_seconds": "RETAIN HISTORY FOR", "snapshot": "SNAPSHOT",
+}  # fmt: skip
 
 
 def differences(present: Spec, wanted: Spec) -> list[str]:
@@ -54,6 +56,8 @@ def _text(value: Any) -> str:
         return value.what.upper() if value.name == value.what else f"{value.what.upper()} AS {quote(value.name)}"
     if isinstance(value, Start):
         return _start(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     return repr(value)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.arrivals import add_collections, bring_up
 from airflow_provider_mzshare.control.catalog.differences import differences
 from airflow_provider_mzshare.control.catalog.lookup import (
     SourceItem,
@@ -21,7 +21,7 @@ from airflow_provider_mzshare.control.catalog.lookup import (
     list_sources,
     list_tables,
 )
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, MembershipRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.models import MembershipRow, ReplacementRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.naming import (
     Name,
     add_item,
@@ -31,8 +31,9 @@ from airflow_provider_mzshare.control.catalog.naming import (
     retire_item,
 )
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state, lock_source
-from airflow_provider_mzshare.errors import HasDependents, NameTaken, NeedsBackfill, SpecConflict, UnknownItem
-from airflow_provider_mzshare.types.ids import ItemId, new_collection_id
+from airflow_provider_mzshare.errors import HasDependents, NameTaken, SpecConflict, UnknownItem
+from airflow_provider_mzshare.storage.ticks.state import SourceState
+from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings, Spec, TableSpec
 
@@ -59,7 +60,6 @@ __all__ = [
 ]
 
 DEFAULT_SETTINGS = SourceSettings()
-ROLES = ("data", "errors")
 Desired = Literal["running", "stopped"]
 
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -102,9 +102,18 @@ def create_source(
 
 
 def create_table(
-    session: Session, *, name: Name, source_id: ItemId, spec: TableSpec, if_not_exists: bool = False
+    session: Session,
+    *,
+    name: Name,
+    source_id: ItemId,
+    spec: TableSpec,
+    snapshot: bool = True,
+    if_not_exists: bool = False,
 ) -> ItemId:
-    """A table that joins at the next tick, with its two collections. Refused once the source is past its start."""
+    """A table with its two collections. It joins at the next tick, or a backfill brings it there first.
+
+    Without ``snapshot`` it begins where the log ends now. All that are created in one transaction share a backfill.
+    """
     lock_namespace(session)
     present = _present(session, name, "table", if_not_exists)
     if isinstance(present, TableItem):
@@ -116,27 +125,34 @@ def create_table(
     state = load_state(session, lock_source(session, source_id))
     if state.status == "dropped":
         raise UnknownItem("source", source_id)
-    if state.upper != state.start:
-        raise NeedsBackfill(display_name(name), get_source_item(session, source_id).display)
     table_id = add_item(session, "table", name)
+    _add_table(session, state, table_id, spec, snapshot)
+    return table_id
+
+
+def _add_table(session: Session, state: SourceState, table_id: ItemId, spec: TableSpec, snapshot: bool) -> None:
+    joins = not snapshot or state.upper == state.start
     session.execute(
         insert(TableRow).values(
             id=table_id,
-            source_id=source_id,
+            source_id=state.source_id,
             spec=spec.model_dump_json(),
             spec_version=1,
             generation=1,
-            status="created",
-            start=state.start,
-            position=state.start,
+            status="created" if joins else "backfilling",
+            start=state.start if snapshot else state.upper,
+            start_tick=1 if snapshot else state.last_number + 1,
+            position=state.upper if joins else state.start,
+            next_tick=state.last_number + 1 if joins else 1,
             upper=0,
             since=0,
             rows=0,
             errors=0,
         )
     )
-    _add_collections(session, table_id, generation=1)
-    return table_id
+    add_collections(session, table_id, generation=1)
+    if not joins:
+        bring_up(session, state, table_id, generation=1, from_tick=1, from_position=state.start, heals=False)
 
 
 def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> SourceItem | TableItem | None:
@@ -153,24 +169,6 @@ def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> So
 def _check_same(name: Name, present: Spec, wanted: Spec) -> None:
     if found := differences(present, wanted):
         raise SpecConflict(display_name(name), "; ".join(found))
-
-
-def _add_collections(session: Session, table_id: ItemId, generation: int) -> None:
-    ids = {role: new_collection_id(table_id, generation, role) for role in ROLES}
-    session.execute(
-        insert(CollectionRow),
-        [
-            {
-                "id": collection_id,
-                "table_id": table_id,
-                "generation": generation,
-                "role": role,
-                "path": str(collection_id),
-                "created_at": wall_ms(),
-            }
-            for role, collection_id in ids.items()
-        ],
-    )
 
 
 # ── change ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -213,8 +211,10 @@ def drop_table(session: Session, table_id: ItemId) -> None:
         raise UnknownItem("table", table_id)
     first_without = state.pending[0].number if state.pending else state.last_number + 1
     session.execute(
-        update(TableRow).where(TableRow.id == table_id).values(status="dropped"), execution_options=_NO_SYNC
+        update(TableRow).where(TableRow.id == table_id).values(status="dropped", backfill_id=None),
+        execution_options=_NO_SYNC,
     )
+    session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == table_id), execution_options=_NO_SYNC)
     session.execute(
         update(MembershipRow)
         .where(MembershipRow.table_id == table_id, MembershipRow.left_at.is_(None))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
-from sqlalchemy import CursorResult, insert, select, update
+from sqlalchemy import CursorResult, Select, insert, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.models import JobRow, JobState
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.types.ids import ItemId, JobId, new_job_id
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
 
+Kind = Literal["ingest", "backfill"]
 ACTIVE: frozenset[JobState] = frozenset({"launching", "starting", "running", "stopping"})
 """A job in any other state has ended, for good."""
 
@@ -36,6 +37,8 @@ class Job:
     stop_requested: bool
     error: str | None
     exit_code: int | None
+    backfill_id: BackfillId | None = None
+    """Set for jobs of kind ``backfill``, which serve some tables of the source and not the source itself."""
 
     @property
     def is_active(self) -> bool:
@@ -51,6 +54,7 @@ def create_job(
     folder: str,
     master: str | None = None,
     job_id: JobId | None = None,
+    backfill_id: BackfillId | None = None,
 ) -> JobId:
     """A job in ``launching``. To launch at most one, look at ``active_jobs`` behind the source's lock first."""
     chosen = job_id or new_job_id(kind)
@@ -59,6 +63,7 @@ def create_job(
             id=chosen,
             kind=kind,
             source_id=source_id,
+            backfill_id=backfill_id,
             state="launching",
             launcher=launcher,
             master=master,
@@ -117,17 +122,40 @@ def get_job(session: Session, job_id: JobId) -> Job:
     return _job(row)
 
 
-def active_jobs(session: Session, source_id: ItemId | None = None) -> Sequence[Job]:
-    """All that have not ended, newest first."""
+def active_jobs(
+    session: Session,
+    source_id: ItemId | None = None,
+    *,
+    kind: Kind | None = None,
+    backfill_id: BackfillId | None = None,
+) -> Sequence[Job]:
+    """All that have not ended, newest first; of every kind unless one is asked for."""
     query = select(JobRow).where(JobRow.state.in_(ACTIVE)).order_by(JobRow.number.desc())
     if source_id is not None:
         query = query.where(JobRow.source_id == source_id)
-    return [_job(row) for row in session.scalars(query.execution_options(populate_existing=True))]
+    return _jobs(session, query, kind, backfill_id)
 
 
-def last_jobs(session: Session, source_id: ItemId, limit: int = 10) -> Sequence[Job]:
-    """Newest first: what a back-off is counted from."""
-    query = select(JobRow).where(JobRow.source_id == source_id).order_by(JobRow.number.desc()).limit(limit)
+def last_jobs(
+    session: Session,
+    source_id: ItemId | None,
+    limit: int = 10,
+    *,
+    kind: Kind | None = None,
+    backfill_id: BackfillId | None = None,
+) -> Sequence[Job]:
+    """Newest first, of every kind unless one is asked for: what a back-off is counted from."""
+    query = select(JobRow).order_by(JobRow.number.desc()).limit(limit)
+    if source_id is not None:
+        query = query.where(JobRow.source_id == source_id)
+    return _jobs(session, query, kind, backfill_id)
+
+
+def _jobs(session: Session, query: Select[JobRow], kind: Kind | None, backfill_id: BackfillId | None) -> Sequence[Job]:
+    if kind is not None:
+        query = query.where(JobRow.kind == kind)
+    if backfill_id is not None:
+        query = query.where(JobRow.backfill_id == backfill_id)
     return [_job(row) for row in session.scalars(query.execution_options(populate_existing=True))]
 
 
@@ -155,4 +183,5 @@ def _job(row: JobRow) -> Job:
         stop_requested=row.stop_requested,
         error=row.error,
         exit_code=row.exit_code,
+        backfill_id=row.backfill_id,
     )

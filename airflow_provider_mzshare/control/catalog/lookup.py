@@ -14,7 +14,7 @@ from airflow_provider_mzshare.control.catalog.naming import Name, display_name
 from airflow_provider_mzshare.control.catalog.states import lease_of
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.storage.ticks.state import Lease, SourceStatus, TableStatus
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings, TableSpec
 
@@ -50,7 +50,10 @@ class TableItem:
     status: TableStatus
     reason: str | None
     start: Position
+    start_tick: int
     position: Position
+    next_tick: int
+    backfill_id: BackfillId | None
     upper: int
     since: int
     rows: int
@@ -161,7 +164,10 @@ def _table_item(item: ItemRow, row: TableRow) -> TableItem:
         status=row.status,
         reason=row.reason,
         start=row.start,
+        start_tick=row.start_tick,
         position=row.position,
+        next_tick=row.next_tick,
+        backfill_id=row.backfill_id,
         upper=row.upper,
         since=row.since,
         rows=row.rows,

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint, text
-from sqlalchemy.engine import Dialect
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy import BigInteger, ForeignKey, Index, Integer, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
 
+from airflow_provider_mzshare.control.catalog.base import Base, PositionText
 from airflow_provider_mzshare.storage.ticks.state import SourceStatus, TableStatus
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 
 JobState = Literal[
     "launching", "starting", "running", "stopping", "stopped", "finished", "fenced", "stalled", "failed", "lost"
 ]
-
-
-class PositionText(TypeDecorator[Position]):
-    """A position as its canonical JSON: equal positions are equal texts."""
-
-    impl = Text
-    cache_ok = True
-
-    def process_bind_param(self, value: Position | None, dialect: Dialect) -> str | None:
-        return None if value is None else value.to_json()
-
-    def process_result_value(self, value: Any, dialect: Dialect) -> Position | None:
-        return None if value is None else Position.from_json(value)
-
-
-class Base(DeclarativeBase):
-    metadata = MetaData(
-        naming_convention={
-            "ix": "%(table_name)s_%(column_0_N_name)s",
-            "uq": "%(table_name)s_%(column_0_N_name)s_key",
-            "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
-            "pk": "%(table_name)s_pkey",
-        }
-    )
-    type_annotation_map: ClassVar[dict[Any, Any]] = {int: BigInteger, str: Text}
 
 
 class CounterRow(Base):
@@ -100,24 +74,123 @@ class SourceRow(Base):
     lease_epoch: Mapped[int]
     lease_job: Mapped[JobId | None] = mapped_column(Text)
     lease_beat: Mapped[int]
+    compaction_asked: Mapped[int] = mapped_column(server_default="0")
+    """Grows each time maintenance asks the holder to compact."""
 
 
-class TableRow(Base):
+class Progress:
+    """How far one generation of a table has come, and who brings it on."""
+
+    generation: Mapped[int]
+    status: Mapped[TableStatus] = mapped_column(Text)
+    reason: Mapped[str | None]
+    position: Mapped[Position] = mapped_column(PositionText)
+    next_tick: Mapped[int] = mapped_column(server_default="1")
+    upper: Mapped[int]
+    since: Mapped[int]
+    rows: Mapped[int]
+    errors: Mapped[int]
+    backfill_id: Mapped[BackfillId | None] = mapped_column(Text)
+
+
+class TableRow(Progress, Base):
+    """A table, with the progress of its current generation."""
+
     __tablename__ = "tables"
 
     id: Mapped[ItemId] = mapped_column(Text, ForeignKey("items.id"), primary_key=True)
     source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), index=True)
     spec: Mapped[str]
     spec_version: Mapped[int]
-    generation: Mapped[int]
-    status: Mapped[TableStatus] = mapped_column(Text)
-    reason: Mapped[str | None]
     start: Mapped[Position] = mapped_column(PositionText)
-    position: Mapped[Position] = mapped_column(PositionText)
+    start_tick: Mapped[int] = mapped_column(server_default="1")
+    """Its first tick: what a new generation begins with."""
+    since_noted: Mapped[int] = mapped_column(server_default="0")
+    """``since`` as maintenance found it at ``since_noted_at``: once that is long enough ago, what is older may go."""
+    since_noted_at: Mapped[int] = mapped_column(server_default="0")
+
+
+class ReplacementRow(Progress, Base):
+    """A new generation that is filled beside the current one, until a tick puts it in its place."""
+
+    __tablename__ = "replacements"
+
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+
+
+class SwapRow(Base):
+    """A generation that was replaced: it answers reads from before ``mz_timestamp``, up to its own ``upper``."""
+
+    __tablename__ = "swaps"
+
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+    generation: Mapped[int] = mapped_column(primary_key=True)
+    mz_timestamp: Mapped[int]
     upper: Mapped[int]
-    since: Mapped[int]
+
+
+class BackfillRow(Base):
+    """A backfill is over when no table refers to it; the row stays, for its certificates."""
+
+    __tablename__ = "backfills"
+
+    id: Mapped[BackfillId] = mapped_column(Text, primary_key=True)
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), index=True)
+    created_at: Mapped[int]
+    history_tick: Mapped[int]
+    history_upper: Mapped[Position] = mapped_column(PositionText)
+    lease_epoch: Mapped[int]
+    lease_job: Mapped[JobId | None] = mapped_column(Text)
+    lease_beat: Mapped[int]
+
+
+class BackfillTableRow(Base):
+    """What a backfill has written for one table."""
+
+    __tablename__ = "backfill_tables"
+
+    backfill_id: Mapped[BackfillId] = mapped_column(Text, ForeignKey("backfills.id"), primary_key=True)
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+    generation: Mapped[int]
+    heals: Mapped[bool]
+    """The generation had ticks before."""
+    from_tick: Mapped[int]
+    from_position: Mapped[Position] = mapped_column(PositionText)
     rows: Mapped[int]
     errors: Mapped[int]
+    data_hash: Mapped[str]
+    errors_hash: Mapped[str]
+    records: Mapped[int]
+    """Offsets it has gone through, in groups that took ``busy_ms`` together: its rate."""
+    busy_ms: Mapped[int]
+
+
+class CertificateRow(Base):
+    """The proof of a cutover: who wrote which range, with row counts and hashes."""
+
+    __tablename__ = "certificates"
+
+    number: Mapped[int] = mapped_column(
+        BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=True
+    )
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), index=True)
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
+    generation: Mapped[int]
+    backfill_id: Mapped[BackfillId] = mapped_column(Text, ForeignKey("backfills.id"))
+    tick: Mapped[int]
+    mz_timestamp: Mapped[int]
+    from_tick: Mapped[int]
+    history_tick: Mapped[int]
+    start: Mapped[Position] = mapped_column(PositionText)
+    history_upper: Mapped[Position] = mapped_column(PositionText)
+    cutover: Mapped[Position] = mapped_column(PositionText)
+    rows: Mapped[int]
+    errors: Mapped[int]
+    data_hash: Mapped[str]
+    errors_hash: Mapped[str]
+    backfill_jobs: Mapped[str]
+    ingestion_job: Mapped[JobId | None] = mapped_column(Text)
+    created_at: Mapped[int]
 
 
 class CollectionRow(Base):
@@ -191,6 +264,8 @@ class CommitRow(Base):
     version: Mapped[int]
     rows: Mapped[int]
     hash: Mapped[str]
+    first_timestamp: Mapped[int] = mapped_column(server_default="0")
+    """The time of the first tick it carries: a backfill writes several ticks in one commit."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
 
@@ -206,6 +281,7 @@ class JobRow(Base):
     id: Mapped[JobId] = mapped_column(Text, unique=True)
     kind: Mapped[str]
     source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
+    backfill_id: Mapped[BackfillId | None] = mapped_column(Text)
     state: Mapped[JobState] = mapped_column(Text)
     launcher: Mapped[str]
     master: Mapped[str | None]
@@ -220,4 +296,4 @@ class JobRow(Base):
     error: Mapped[str | None]
     exit_code: Mapped[int | None]
 
-    __table_args__ = (Index("jobs_source", "source_id", "number"),)
+    __table_args__ = (Index("jobs_source", "source_id", "number"), Index("jobs_backfill", "backfill_id", "number"))

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.jobs import Job, last_jobs
+from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
 from airflow_provider_mzshare.control.catalog.lookup import (
     SourceItem,
     TableItem,
@@ -19,8 +19,11 @@ from airflow_provider_mzshare.control.catalog.lookup import (
     get_table_item,
     list_tables,
 )
-from airflow_provider_mzshare.control.catalog.models import TickRow
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.control.catalog.models import BackfillTableRow, TickRow
+from airflow_provider_mzshare.control.catalog.states import get_source, load_state
+from airflow_provider_mzshare.storage.ticks import arrivals as rules
+from airflow_provider_mzshare.storage.ticks.state import SourceState, TableState, TableStatus
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 from airflow_provider_mzshare.types.positions import Position
 
 RATE_TICKS = 20
@@ -54,7 +57,32 @@ class SourceOverview:
     tables: Mapping[str, int]
     """How many per status."""
     job: Job | None
-    """The newest, running or ended."""
+    """The newest of its ingestion app, running or ended."""
+
+
+@dataclass(frozen=True)
+class ArrivalOverview:
+    """How far a table, or the new generation that is to replace it, has been brought up."""
+
+    generation: int
+    replaces: bool
+    """It is filled beside the current generation, which goes on."""
+    status: TableStatus
+    reason: str | None
+    position: Position
+    lag: int
+    """Ticks minted that it has not got."""
+    behind: int
+    """Offsets in them."""
+    done: int
+    """Offsets that its backfill has gone through, of ``total`` up to the end of the log."""
+    total: int
+    rate: float | None
+    """Offsets per second while its backfill is at work; None before its first group."""
+    backfill_id: BackfillId | None
+    """None when it has stalled."""
+    job: Job | None
+    """That of its backfill which runs, or else the newest."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,7 @@ class TableOverview:
     source: str
     behind: int
     """Offsets that the source has committed and the table has not."""
+    arrival: ArrivalOverview | None = None
 
 
 def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None = None) -> SourceOverview:
@@ -70,7 +99,7 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
     committed = _ticks(session, source_id, TickRow.committed.is_(True))
     pending = _ticks(session, source_id, TickRow.number > (committed[0].number if committed else 0))
     last = committed[0] if committed else None
-    jobs = last_jobs(session, source_id, limit=1)
+    jobs = last_jobs(session, source_id, limit=1, kind="ingest")
     now = wall_ms() if now_ms is None else now_ms
     return SourceOverview(
         item=item,
@@ -87,16 +116,54 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
 def table_overview(session: Session, table_id: ItemId) -> TableOverview:
     item = get_table_item(session, table_id)
     source = source_overview(session, item.source_id)
-    return TableOverview(item=item, source=source.item.display, behind=source.position.gap(item.position))
+    arrival = arrival_overviews(session, item.source_id).get(table_id)
+    return TableOverview(item, source.item.display, source.position.gap(item.position), arrival)
 
 
 def table_overviews(session: Session, source_id: ItemId) -> Sequence[TableOverview]:
     """All tables of a source, oldest first."""
     source = source_overview(session, source_id)
+    arrivals = arrival_overviews(session, source_id)
     return [
-        TableOverview(item=item, source=source.item.display, behind=source.position.gap(item.position))
+        TableOverview(item, source.item.display, source.position.gap(item.position), arrivals.get(item.id))
         for item in list_tables(session, source_id)
     ]
+
+
+def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, ArrivalOverview]:
+    """Tables of a source that are being brought up, and new generations, also such as have stalled."""
+    state = load_state(session, get_source(session, source_id))
+    coming = rules.arriving(state) | dict(state.replacements)
+    jobs = {one: _backfill_job(session, source_id, one) for one in {t.backfill_id for t in coming.values()} if one}
+    return {table_id: _arrival(session, state, table, jobs) for table_id, table in coming.items()}
+
+
+def _arrival(
+    session: Session, state: SourceState, table: TableState, jobs: Mapping[BackfillId, Job | None]
+) -> ArrivalOverview:
+    by_backfill = BackfillTableRow.backfill_id == table.backfill_id, BackfillTableRow.table_id == table.table_id
+    wrote = session.scalar(select(BackfillTableRow).where(*by_backfill).execution_options(populate_existing=True))
+    began = wrote.from_position if wrote else table.start
+    return ArrivalOverview(
+        generation=table.generation,
+        replaces=rules.is_replacement(state, table),
+        status=table.status,
+        reason=table.reason,
+        position=table.position,
+        lag=rules.lag(state, table),
+        behind=state.upper.gap(table.position),
+        done=table.position.gap(began),
+        total=state.upper.gap(began),
+        rate=wrote.records * 1000 / wrote.busy_ms if wrote and wrote.busy_ms else None,
+        backfill_id=table.backfill_id,
+        job=jobs.get(table.backfill_id) if table.backfill_id else None,
+    )
+
+
+def _backfill_job(session: Session, source_id: ItemId, backfill_id: BackfillId) -> Job | None:
+    active = active_jobs(session, source_id, backfill_id=backfill_id)
+    newest = active or last_jobs(session, source_id, 1, backfill_id=backfill_id)
+    return newest[0] if newest else None
 
 
 def rate_of(ticks: Sequence[TickOverview]) -> float | None:

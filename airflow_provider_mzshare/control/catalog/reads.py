@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.lookup import TableItem, get_table_item
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow, TickRow
+from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow, SwapRow, TickRow
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 from airflow_provider_mzshare.types.specs import TableSpec
@@ -41,7 +41,7 @@ class ReadPoint:
 def table_read_point(
     session: Session, table_id: ItemId, *, as_of_ms: int | None = None, tick: int | None = None
 ) -> ReadPoint:
-    """The last committed tick at or before ``as_of_ms``, or ``tick`` itself, or the newest the table has."""
+    """The last tick at or before ``as_of_ms``, or ``tick`` itself, or the newest the table has."""
     table = get_table_item(session, table_id)
     return _point(session, table, _time(session, [table], as_of_ms, tick))
 
@@ -85,7 +85,7 @@ def _readable_ticks(session: Session, table: TableItem) -> tuple[int, int]:
     """The first and the last; there is one, since the table has got one."""
     within = TickRow.mz_timestamp.between(table.since, table.upper - 1)
     ends = select(func.min(TickRow.number), func.max(TickRow.number))
-    first, last = session.execute(ends.where(TickRow.source_id == table.source_id, TickRow.committed, within)).one()
+    first, last = session.execute(ends.where(TickRow.source_id == table.source_id, within)).one()
     return first, last
 
 
@@ -98,8 +98,10 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
     tick = _last_tick(session, table, TickRow.mz_timestamp <= time)
     if tick is None:
         raise NotReadable(f"{table.display} as of {time}: no tick is that old; {readable}")
-    collections = _collections(session, table)
+    collections = _collections(session, table, _generation(session, table, tick.mz_timestamp))
     data, errors = collections["data"], collections["errors"]
+    for collection in (data, errors):
+        _check_final(session, table, collection.id, tick.mz_timestamp)
     return ReadPoint(
         table_id=table.id,
         name=table.display,
@@ -112,25 +114,57 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
         errors=errors.id,
         data_path=data.path,
         errors_path=errors.path,
-        data_version=_version(session, data.id, tick.mz_timestamp),
-        errors_version=_version(session, errors.id, tick.mz_timestamp),
+        data_version=version_at(session, data.id, tick.mz_timestamp),
+        errors_version=version_at(session, errors.id, tick.mz_timestamp),
     )
 
 
 def _last_tick(session: Session, table: TableItem, condition: ColumnElement[bool]) -> TickRow | None:
-    committed = select(TickRow).where(TickRow.source_id == table.source_id, TickRow.committed, condition)
-    newest = committed.order_by(TickRow.mz_timestamp.desc()).limit(1)
+    """A backfill may be ahead of the tick's commit: what the table itself has is final."""
+    found = select(TickRow).where(TickRow.source_id == table.source_id, condition)
+    newest = found.order_by(TickRow.mz_timestamp.desc()).limit(1)
     return session.scalar(newest.execution_options(populate_existing=True))
 
 
-def _collections(session: Session, table: TableItem) -> dict[str, CollectionRow]:
+def _generation(session: Session, table: TableItem, time: int) -> int:
+    """Which generation answers: before a swap's tick the one that was replaced, from it on the new one."""
+    query = select(SwapRow).where(SwapRow.table_id == table.id, SwapRow.mz_timestamp > time)
+    swap = session.scalar(query.order_by(SwapRow.mz_timestamp).limit(1))
+    if swap is None:
+        return table.generation
+    if time >= swap.upper:
+        raise NotReadable(
+            f"{table.display} as of {time} was never written: it had come to {swap.upper - 1} when it stopped, and was "
+            f"replaced at {swap.mz_timestamp}",
+            hint=f"mzshare read {shlex.quote(table.display)} --as-of {swap.mz_timestamp}",
+        )
+    return swap.generation
+
+
+def _collections(session: Session, table: TableItem, generation: int) -> dict[str, CollectionRow]:
     rows = session.scalars(
-        select(CollectionRow).where(CollectionRow.table_id == table.id, CollectionRow.generation == table.generation)
+        select(CollectionRow).where(CollectionRow.table_id == table.id, CollectionRow.generation == generation)
     )
     return {row.role: row for row in rows}
 
 
-def _version(session: Session, collection_id: CollectionId, time: int) -> int:
+def _check_final(session: Session, table: TableItem, collection_id: CollectionId, time: int) -> None:
+    """A backfill that heals a table writes several ticks in one commit: no version holds only some of them."""
+    group = session.execute(
+        select(CommitRow.first_timestamp, CommitRow.mz_timestamp)
+        .where(CommitRow.collection_id == collection_id, CommitRow.mz_timestamp > time)
+        .order_by(CommitRow.mz_timestamp)
+        .limit(1)
+    ).one_or_none()
+    if group is not None and group.first_timestamp <= time:
+        raise NotReadable(
+            f"{table.display} as of {time}: the ticks from {group.first_timestamp} to {group.mz_timestamp} were "
+            "written together, by the backfill that healed it",
+            hint=f"mzshare read {shlex.quote(table.display)} --as-of {group.mz_timestamp}",
+        )
+
+
+def version_at(session: Session, collection_id: CollectionId, time: int) -> int:
     """That of the last log entry which carries a tick up to this one."""
     last = (
         select(CommitRow.version)

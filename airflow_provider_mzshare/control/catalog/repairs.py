@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, select, update
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, delete, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.cutovers import joined_by
 from airflow_provider_mzshare.control.catalog.decisions import write_minted
-from airflow_provider_mzshare.control.catalog.models import MembershipRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.models import CertificateRow, MembershipRow, TableRow, TickRow
 from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
 from airflow_provider_mzshare.errors import LogConflict
 from airflow_provider_mzshare.storage.ticks import rules
 from airflow_provider_mzshare.storage.ticks.state import Minted, SourceState, Tick
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
+
+_NO_SYNC = {"synchronize_session": False}
 
 
 def insert_repaired_tick(
@@ -23,7 +28,11 @@ def insert_repaired_tick(
     state = load_state(session, lock_source(session, source_id))
     tick = Tick(number=number, lower=lower, upper=upper, mz_timestamp=mz_timestamp, repaired=True)
     _check_fits(state, tick)
-    minted = Minted(tick=tick, joins=tuple(table.table_id for table in rules.joining(state)))
+    minted = Minted(
+        tick=tick,
+        joins=tuple(table.table_id for table in rules.joining(state)),
+        swaps=tuple(table.table_id for table in rules.swapping(state)),
+    )
     write_minted(session, state, minted, None, wall_ms())
     return tick
 
@@ -44,15 +53,19 @@ def remove_pending_tick(session: Session, source_id: ItemId, number: int) -> Non
     state = load_state(session, lock_source(session, source_id))
     if not state.pending or state.pending[-1].number != number:
         raise LogConflict(f"tick {number} is not the newest pending tick of source {source_id}")
-    joined_by_it = (MembershipRow.source_id == source_id, MembershipRow.joined_at == number)
-    joined = session.scalars(select(MembershipRow.table_id).where(*joined_by_it)).all()
-    unsynchronized = {"synchronize_session": False}
+    for table_id in joined_by(session, source_id, number):
+        _undo_join(session, table_id, number)
     session.execute(
-        update(TableRow).where(TableRow.id.in_(joined), TableRow.status == "live").values(status="created"),
-        execution_options=unsynchronized,
+        delete(TickRow).where(TickRow.source_id == source_id, TickRow.number == number), execution_options=_NO_SYNC
     )
-    session.execute(delete(MembershipRow).where(*joined_by_it), execution_options=unsynchronized)
-    session.execute(
-        delete(TickRow).where(TickRow.source_id == source_id, TickRow.number == number),
-        execution_options=unsynchronized,
-    )
+
+
+def _undo_join(session: Session, table_id: ItemId, number: int) -> None:
+    """A table that joined without a backfill waits for the next tick; one that was cut over goes on by RESUME."""
+    cut_over = delete(CertificateRow).where(CertificateRow.table_id == table_id, CertificateRow.tick == number)
+    certified = cast("CursorResult[Any]", session.execute(cut_over, execution_options=_NO_SYNC)).rowcount
+    to = {"status": "stalled", "reason": "the tick that cut it over was lost"} if certified else {"status": "created"}
+    live = update(TableRow).where(TableRow.id == table_id, TableRow.status == "live")
+    session.execute(live.values(to), execution_options=_NO_SYNC)
+    joined = delete(MembershipRow).where(MembershipRow.table_id == table_id, MembershipRow.joined_at == number)
+    session.execute(joined, execution_options=_NO_SYNC)

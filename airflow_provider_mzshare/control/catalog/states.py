@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.models import MembershipRow, SourceRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.models import (
+    BackfillRow,
+    BackfillTableRow,
+    MembershipRow,
+    Progress,
+    ReplacementRow,
+    SourceRow,
+    TableRow,
+    TickRow,
+)
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.storage.ticks.state import Lease, SourceState, TableState, Tick
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.storage.ticks.state import BackfillState, Lease, SourceState, TableState, Tick
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 
 
 def lock_source(session: Session, source_id: ItemId) -> SourceRow:
@@ -27,12 +38,16 @@ def _source(session: Session, source_id: ItemId, query: Select[SourceRow]) -> So
     return row
 
 
-def lease_of(source: SourceRow) -> Lease:
-    return Lease(epoch=source.lease_epoch, job_id=source.lease_job, beat=source.lease_beat)
+def lease_of(row: SourceRow | BackfillRow) -> Lease:
+    return Lease(epoch=row.lease_epoch, job_id=row.lease_job, beat=row.lease_beat)
 
 
 def load_state(session: Session, source: SourceRow) -> SourceState:
-    ticks = [_tick(row) for row in session.scalars(_newest_ticks(source.id))]
+    ticks = [to_tick(row) for row in session.scalars(_newest_ticks(source.id))]
+    present = session.execute(_present_tables(source.id)).all()
+    tables = {row.id: to_table(row, row) for row, _ in present}
+    replacements = {row.id: to_table(row, new) for row, new in present if new is not None}
+    brought = {t.backfill_id for t in (*tables.values(), *replacements.values()) if t.backfill_id is not None}
     pending = tuple(tick for tick in ticks if not tick.committed)
     return SourceState(
         source_id=source.id,
@@ -42,8 +57,11 @@ def load_state(session: Session, source: SourceRow) -> SourceState:
         lease=lease_of(source),
         last=ticks[0] if len(ticks) > len(pending) else None,
         pending=pending,
-        tables={row.id: _table(row) for row in session.scalars(_present_tables(source.id))},
+        tables=tables,
+        replacements=replacements,
+        backfills=_backfills(session, brought) if brought else {},
         members=frozenset(session.scalars(current_members(source.id))),
+        compaction_asked=source.compaction_asked,
     )
 
 
@@ -55,8 +73,9 @@ def _newest_ticks(source_id: ItemId) -> Select[TickRow]:
     return newest.execution_options(populate_existing=True)
 
 
-def _present_tables(source_id: ItemId) -> Select[TableRow]:
-    present = select(TableRow).where(TableRow.source_id == source_id, TableRow.status != "dropped")
+def _present_tables(source_id: ItemId) -> Select[TableRow, ReplacementRow | None]:
+    both = select(TableRow, ReplacementRow).outerjoin(ReplacementRow, ReplacementRow.table_id == TableRow.id)
+    present = both.where(TableRow.source_id == source_id, TableRow.status != "dropped")
     return present.execution_options(populate_existing=True)
 
 
@@ -64,7 +83,21 @@ def current_members(source_id: ItemId) -> Select[ItemId]:
     return select(MembershipRow.table_id).where(MembershipRow.source_id == source_id, MembershipRow.left_at.is_(None))
 
 
-def _tick(row: TickRow) -> Tick:
+def _backfills(session: Session, wanted: Collection[BackfillId]) -> dict[BackfillId, BackfillState]:
+    query = select(BackfillRow).where(BackfillRow.id.in_(wanted)).execution_options(populate_existing=True)
+    healed = select(BackfillTableRow.backfill_id, BackfillTableRow.table_id).where(
+        BackfillTableRow.backfill_id.in_(wanted), BackfillTableRow.heals
+    )
+    healing: dict[BackfillId, set[ItemId]] = {}
+    for backfill_id, table_id in session.execute(healed):
+        healing.setdefault(backfill_id, set()).add(table_id)
+    return {
+        row.id: BackfillState(row.id, row.history_tick, lease_of(row), frozenset(healing.get(row.id, ())))
+        for row in session.scalars(query)
+    }
+
+
+def to_tick(row: TickRow) -> Tick:
     return Tick(
         number=row.number,
         lower=row.lower,
@@ -78,15 +111,18 @@ def _tick(row: TickRow) -> Tick:
     )
 
 
-def _table(row: TableRow) -> TableState:
+def to_table(row: TableRow, progress: Progress) -> TableState:
+    """A table in one of its generations: the current one, or the one that is to replace it."""
     return TableState(
         table_id=row.id,
-        status=row.status,
-        generation=row.generation,
+        status=progress.status,
+        generation=progress.generation,
         spec_version=row.spec_version,
         start=row.start,
-        position=row.position,
-        upper=row.upper,
-        since=row.since,
-        reason=row.reason,
+        position=progress.position,
+        next_tick=progress.next_tick,
+        upper=progress.upper,
+        since=progress.since,
+        reason=progress.reason,
+        backfill_id=progress.backfill_id,
     )

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
-from sqlalchemy import func, select
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.decisions import (
@@ -16,9 +13,7 @@ from airflow_provider_mzshare.control.catalog.decisions import (
     write_tick,
 )
 from airflow_provider_mzshare.control.catalog.engine import Catalog
-from airflow_provider_mzshare.control.catalog.lookup import parse_table_spec
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow, ItemRow, TableRow, TickRow
-from airflow_provider_mzshare.control.catalog.naming import display_name
+from airflow_provider_mzshare.control.catalog.models import CollectionRow, TableRow
 from airflow_provider_mzshare.control.catalog.retention import advance_since
 from airflow_provider_mzshare.control.catalog.states import (
     current_members,
@@ -27,28 +22,20 @@ from airflow_provider_mzshare.control.catalog.states import (
     load_state,
     lock_source,
 )
+from airflow_provider_mzshare.control.catalog.writers import (
+    CatalogMember,
+    knows_tick,
+    last_written,
+    members_of,
+    written_collections,
+)
 from airflow_provider_mzshare.errors import Fenced
 from airflow_provider_mzshare.storage.ticks import rules
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Lease, Outcome, SourceState, Tick
 from airflow_provider_mzshare.storage.ticks.store import TickStore
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import SourceSettings, TableSpec
-
-
-@dataclass(frozen=True)
-class CatalogMember:
-    """A member with all a writer needs. Paths are relative to the warehouse."""
-
-    table_id: ItemId
-    name: str
-    spec: TableSpec
-    generation: int
-    spec_version: int
-    data: CollectionId
-    errors: CollectionId
-    data_path: str
-    errors_path: str
+from airflow_provider_mzshare.types.specs import SourceSettings
 
 
 class CatalogTickStore(TickStore):
@@ -73,47 +60,29 @@ class CatalogTickStore(TickStore):
             return SourceSettings.model_validate_json(get_source(session, self._source_id).settings)
 
     def members(self) -> Sequence[CatalogMember]:
-        query = (
-            select(TableRow, ItemRow, CollectionRow)
-            .join(ItemRow, ItemRow.id == TableRow.id)
-            .join(
-                CollectionRow,
-                (CollectionRow.table_id == TableRow.id) & (CollectionRow.generation == TableRow.generation),
-            )
-            .where(TableRow.id.in_(current_members(self._source_id)))
-            .order_by(ItemRow.number)
-        )
-        found: dict[ItemId, tuple[TableRow, ItemRow, dict[str, CollectionRow]]] = {}
+        current = TableRow.id.in_(current_members(self._source_id))
         with self._catalog.read() as session:
-            for table, item, collection in session.execute(query):
-                found.setdefault(table.id, (table, item, {}))[2][collection.role] = collection
-        return [_member(*parts) for parts in found.values()]
+            return members_of(session, current & (CollectionRow.generation == TableRow.generation))
 
     def collections(self) -> Sequence[CollectionId]:
-        query = (
-            select(CollectionRow.id)
-            .join(TableRow, TableRow.id == CollectionRow.table_id)
-            .where(TableRow.source_id == self._source_id, TableRow.status != "dropped")
-        )
+        """Of current generations: what a backfill fills is its own business."""
+        current = written_collections(self._source_id).where(CollectionRow.generation == TableRow.generation)
         with self._catalog.read() as session:
-            return session.scalars(query).all()
+            return session.scalars(current.where(TableRow.backfill_id.is_(None))).all()
 
     def knows(self, mz_timestamp: int) -> bool:
-        query = select(TickRow.number).where(TickRow.source_id == self._source_id, TickRow.mz_timestamp == mz_timestamp)
         with self._catalog.read() as session:
-            return session.scalar(query) is not None
+            return knows_tick(session, self._source_id, mz_timestamp)
 
     def last_written(self) -> Mapping[CollectionId, int]:
-        last = select(func.max(CommitRow.mz_timestamp)).where(CommitRow.collection_id == CollectionRow.id)
-        query = (
-            select(CollectionRow.id, last.scalar_subquery())
-            .join(TableRow, TableRow.id == CollectionRow.table_id)
-            .where(TableRow.source_id == self._source_id)
-        )
         with self._catalog.read() as session:
-            return {collection: time for collection, time in session.execute(query) if time is not None}
+            return last_written(session, written_collections(self._source_id))
 
     # ── the lease ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lease(self) -> Lease:
+        with self._catalog.read() as session:
+            return lease_of(get_source(session, self._source_id))
 
     def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder:
         def decide(lease: Lease) -> Lease:
@@ -188,18 +157,3 @@ class CatalogTickStore(TickStore):
                 raise Fenced(f"source {self._source_id} is dropped")
             if source.status == "active":
                 write_stall(session, self._source_id, reason, message)
-
-
-def _member(table: TableRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:
-    data, errors = collections["data"], collections["errors"]
-    return CatalogMember(
-        table_id=table.id,
-        name=display_name((item.schema_name, item.name)),
-        spec=parse_table_spec(table.spec),
-        generation=table.generation,
-        spec_version=table.spec_version,
-        data=data.id,
-        errors=errors.id,
-        data_path=data.path,
-        errors_path=errors.path,
-    )

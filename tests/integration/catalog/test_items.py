@@ -11,7 +11,6 @@ from airflow_provider_mzshare.errors import (
     Fenced,
     HasDependents,
     NameTaken,
-    NeedsBackfill,
     SpecConflict,
     UnknownItem,
 )
@@ -141,8 +140,9 @@ def test_a_table_may_come_after_empty_ticks_and_not_after_others(catalog: Catalo
     tick = log.tick()
     assert late in log.store.load().members
     assert log.store.load().tables[late].since == tick.mz_timestamp
-    with pytest.raises(NeedsBackfill, match="'too_late' needs a backfill: source 's'"):
-        add_tables(catalog, source, "too_late")
+    (too_late,) = add_tables(catalog, source, "too_late")
+    arriving = log.store.load().tables[too_late]
+    assert (arriving.status, arriving.next_tick, arriving.position) == ("backfilling", 1, Position())
 
 
 def test_a_pending_tick_counts_as_passed(catalog: Catalog) -> None:
@@ -150,8 +150,8 @@ def test_a_pending_tick_counts_as_passed(catalog: Catalog) -> None:
     add_tables(catalog, source, "early")
     log = Log(catalog, source)
     log.mint()
-    with pytest.raises(NeedsBackfill):
-        add_tables(catalog, source, "late")
+    (late,) = add_tables(catalog, source, "late")
+    assert log.store.load().tables[late].status == "backfilling"
 
 
 def test_a_source_with_tables_is_dropped_only_with_cascade(catalog: Catalog) -> None:

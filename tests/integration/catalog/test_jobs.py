@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.types.ids import ItemId, JobId
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from tests.support.catalog import add_source
 
 
@@ -76,3 +76,28 @@ def test_the_last_jobs_come_newest_first_and_only_of_the_source(catalog: Catalog
 def test_an_unknown_job_is_named(catalog: Catalog) -> None:
     with pytest.raises(UnknownItem, match="job 'nobody'"), catalog.read() as session:
         jobs.get_job(session, JobId("nobody"))
+
+
+def test_jobs_of_backfills_are_told_apart_from_the_sources_own(catalog: Catalog) -> None:
+    source_id = add_source(catalog)
+    asked: list[tuple[jobs.Kind, str | None]] = [
+        ("ingest", None), ("backfill", "b-1"), ("backfill", "b-2"), ("backfill", "b-1"),
+    ]  # fmt: skip
+    with catalog.write() as session:
+        ingest, first, other, second = (
+            jobs.create_job(
+                session, kind=kind, source_id=source_id, launcher="process", folder="f",
+                backfill_id=BackfillId(backfill) if backfill else None,
+            )
+            for kind, backfill in asked
+        )  # fmt: skip
+        jobs.set_state(session, other, "finished", expect=jobs.ACTIVE)
+    with catalog.read() as session:
+        assert [job.id for job in jobs.last_jobs(session, source_id, kind="ingest")] == [ingest]
+        assert [job.id for job in jobs.last_jobs(session, source_id, kind="backfill")] == [second, other, first]
+        of_one = jobs.last_jobs(session, None, backfill_id=BackfillId("b-1"))
+        assert [(job.id, job.backfill_id) for job in of_one] == [(second, "b-1"), (first, "b-1")]
+        assert [job.id for job in jobs.active_jobs(session, source_id, kind="ingest")] == [ingest]
+        assert [job.id for job in jobs.active_jobs(session, kind="backfill")] == [second, first]
+        assert jobs.active_jobs(session, source_id, backfill_id=BackfillId("b-2")) == []
+        assert len(jobs.active_jobs(session, source_id)) == 3

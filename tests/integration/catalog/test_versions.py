@@ -13,7 +13,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.models import Base
+from airflow_provider_mzshare.control.catalog.models import TableRow
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.versions import HEAD, VERSION_TABLE
 from airflow_provider_mzshare.errors import (
@@ -52,7 +52,7 @@ def test_the_migrations_give_exactly_the_models(catalog: Catalog) -> None:
         context = MigrationContext.configure(
             session.connection(), opts={"version_table": VERSION_TABLE, "compare_type": True}
         )
-        assert compare_metadata(context, Base.metadata) == []
+        assert compare_metadata(context, TableRow.metadata) == []
 
 
 def test_an_older_catalog_is_refused_until_upgraded_and_keeps_its_data(opened: Callable[[], Catalog]) -> None:
@@ -141,7 +141,7 @@ def test_the_postgres_database_may_belong_to_another_alembic(postgres: Postgres)
     with postgres.connect(name) as connection:
         ours = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'mzshare'").fetchone()
         theirs = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1").fetchall()
-    assert ours == (len(Base.metadata.tables) + 1,)
+    assert ours == (len(TableRow.metadata.tables) + 1,)
     assert theirs == [("alembic_version",), ("jobs",)]
     postgres.drop_database(name)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 
-from airflow_provider_mzshare.control.catalog.models import Base
+from airflow_provider_mzshare.control.catalog.models import TableRow
 from airflow_provider_mzshare.control.catalog.versions import VERSION_TABLE
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=Base.metadata,
+    target_metadata=TableRow.metadata,
     version_table=VERSION_TABLE,
     transactional_ddl=True,
 )

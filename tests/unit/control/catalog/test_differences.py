@@ -34,6 +34,7 @@ SOURCE = KafkaSourceSpec(connection="bus", topic="t")
          "include: asked for (KEY, OFFSET AS o)"),
         (TABLE, {"retain_history_seconds": 3600}, "RETAIN HISTORY FOR is '1 day', not '1 hour'"),
         (TABLE, {"on_decode_error": "stop"}, "ON DECODE ERROR is 'record', not 'stop'"),
+        (TABLE, {"snapshot": False}, "SNAPSHOT is true, not false"),
     ],
 )  # fmt: skip
 def test_a_difference_is_told_as_it_is_written(present: Spec, change: dict[str, object], told: str) -> None:

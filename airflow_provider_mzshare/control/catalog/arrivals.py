@@ -1,0 +1,231 @@
+"""Tables that are brought up to the log: asked for, armed, healed, replaced, given up.
+
+Each call locks the source; the caller owns the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.changes import change
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.lookup import get_table_item
+from airflow_provider_mzshare.control.catalog.models import (
+    BackfillRow,
+    BackfillTableRow,
+    CollectionRow,
+    ReplacementRow,
+    TableRow,
+)
+from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
+from airflow_provider_mzshare.errors import NotResumable, UnknownItem
+from airflow_provider_mzshare.storage.ticks import arrivals as rules
+from airflow_provider_mzshare.storage.ticks.state import SourceState, TableState
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, new_backfill_id, new_collection_id
+from airflow_provider_mzshare.types.positions import Position
+
+ROLES = ("data", "errors")
+_NO_HASH = "0" * 32
+_OPEN = "mzshare.backfills"
+_NO_SYNC = {"synchronize_session": False}
+
+
+def add_collections(session: Session, table_id: ItemId, generation: int) -> None:
+    ids = {role: new_collection_id(table_id, generation, role) for role in ROLES}
+    session.execute(
+        insert(CollectionRow),
+        [
+            {
+                "id": collection_id,
+                "table_id": table_id,
+                "generation": generation,
+                "role": role,
+                "path": str(collection_id),
+                "created_at": wall_ms(),
+            }
+            for role, collection_id in ids.items()
+        ],
+    )
+
+
+# ── asking for a backfill ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def bring_up(
+    session: Session,
+    state: SourceState,
+    table_id: ItemId,
+    *,
+    generation: int,
+    from_tick: int,
+    from_position: Position,
+    heals: bool,
+) -> BackfillId:
+    """Give a table to the backfill of this transaction: all that one transaction asks for is read once."""
+    backfill_id = _backfill_of(session, state)
+    session.execute(
+        insert(BackfillTableRow).values(
+            backfill_id=backfill_id,
+            table_id=table_id,
+            generation=generation,
+            heals=heals,
+            from_tick=from_tick,
+            from_position=from_position,
+            rows=0,
+            errors=0,
+            data_hash=_NO_HASH,
+            errors_hash=_NO_HASH,
+            records=0,
+            busy_ms=0,
+        )
+    )
+    table = update(TableRow).where(TableRow.id == table_id, TableRow.generation == generation)
+    replacement = update(ReplacementRow).where(
+        ReplacementRow.table_id == table_id, ReplacementRow.generation == generation
+    )
+    for row in (table, replacement):
+        session.execute(row.values(backfill_id=backfill_id), execution_options=_NO_SYNC)
+    return backfill_id
+
+
+def _backfill_of(session: Session, state: SourceState) -> BackfillId:
+    opened: dict[ItemId, BackfillId] = session.info.setdefault(_OPEN, {})
+    if state.source_id not in opened:
+        opened[state.source_id] = new_backfill_id()
+        session.execute(
+            insert(BackfillRow).values(
+                id=opened[state.source_id],
+                source_id=state.source_id,
+                created_at=wall_ms(),
+                history_tick=state.last_number,
+                history_upper=state.upper,
+                lease_epoch=0,
+                lease_beat=0,
+            )
+        )
+    return opened[state.source_id]
+
+
+def resume_table(session: Session, table_id: ItemId) -> BackfillId:
+    """A stalled table, or its stalled replacement, goes on where it stands."""
+    state = _locked(session, table_id)
+    table = _stalled(session, state, table_id)
+    backfill_id = bring_up(
+        session,
+        state,
+        table_id,
+        generation=table.generation,
+        from_tick=table.next_tick,
+        from_position=table.position,
+        heals=table.upper > 0 and not rules.is_replacement(state, table),
+    )
+    _write(session, state, table, rules.resume(table, backfill_id))
+    return backfill_id
+
+
+def _stalled(session: Session, state: SourceState, table_id: ItemId) -> TableState:
+    current, replacement = state.tables[table_id], state.replacements.get(table_id)
+    if replacement is not None and replacement.status != "stalled":
+        raise NotResumable(get_table_item(session, table_id).display, "a new generation of it is being filled already")
+    found = replacement or current
+    if found.status != "stalled":
+        raise NotResumable(get_table_item(session, table_id).display, f"it is {found.status}, not stalled")
+    return found
+
+
+def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
+    """A new generation from the table's start, beside the current one, which goes on until the swap."""
+    state = _locked(session, table_id)
+    current, earlier = state.tables[table_id], state.replacements.get(table_id)
+    item = get_table_item(session, table_id)
+    if current.status not in ("live", "stalled"):
+        raise NotResumable(item.display, f"it is {current.status}: it gets its rows already")
+    if earlier is not None and earlier.status != "stalled":
+        raise NotResumable(item.display, "a new generation of it is being filled already")
+    session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == table_id), execution_options=_NO_SYNC)
+    generation = _last_generation(session, table_id) + 1
+    session.execute(
+        insert(ReplacementRow).values(
+            table_id=table_id,
+            generation=generation,
+            status="backfilling",
+            position=item.start,
+            next_tick=item.start_tick,
+            upper=0,
+            since=0,
+            rows=0,
+            errors=0,
+        )
+    )
+    add_collections(session, table_id, generation)
+    return bring_up(
+        session,
+        state,
+        table_id,
+        generation=generation,
+        from_tick=item.start_tick,
+        from_position=item.start,
+        heals=False,
+    )
+
+
+def _last_generation(session: Session, table_id: ItemId) -> int:
+    return session.scalar(select(func.max(CollectionRow.generation)).where(CollectionRow.table_id == table_id)) or 0
+
+
+# ── convergence and its end ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arm_table(session: Session, table_id: ItemId, *, max_lag: int = 1) -> bool:
+    """Let the table be cut over at the next tick that begins where it stands; False when it is not close enough."""
+    state = _locked(session, table_id)
+    return _arm(session, state, table_id, max_lag)
+
+
+def arming(session: Session, source_id: ItemId, *, max_lag: int = 1) -> Sequence[ItemId]:
+    """Arm all tables of a source that are close enough, and return them."""
+    state = load_state(session, lock_source(session, source_id))
+    return [table_id for table_id in rules.arriving(state) if _arm(session, state, table_id, max_lag)]
+
+
+def _arm(session: Session, state: SourceState, table_id: ItemId, max_lag: int) -> bool:
+    armed = rules.arm(state, table_id, max_lag=max_lag)
+    if armed is not None:
+        _write(session, state, rules.arriving(state)[table_id], armed)
+    return armed is not None
+
+
+def retire_backfill(session: Session, backfill_id: BackfillId) -> Sequence[ItemId]:
+    """End a backfill before the cutover: its tables are stalled, to be resumed; its replacements are given up."""
+    source_id = session.scalar(select(BackfillRow.source_id).where(BackfillRow.id == backfill_id))
+    if source_id is None:
+        raise UnknownItem("backfill", backfill_id)
+    state = load_state(session, lock_source(session, source_id))
+    retired = rules.arriving(state, backfill_id)
+    for table in retired.values():
+        if rules.is_replacement(state, table):
+            gone = delete(ReplacementRow).where(ReplacementRow.table_id == table.table_id)
+            session.execute(gone, execution_options=_NO_SYNC)
+        else:
+            _write(session, state, table, rules.retire(table))
+    return list(retired)
+
+
+def _locked(session: Session, table_id: ItemId) -> SourceState:
+    source_id = get_table_item(session, table_id).source_id
+    state = load_state(session, lock_source(session, source_id))
+    if table_id not in state.tables:
+        raise UnknownItem("table", table_id)
+    return state
+
+
+def _write(session: Session, state: SourceState, before: TableState, after: TableState) -> None:
+    replacement = rules.is_replacement(state, before)
+    row = ReplacementRow if replacement else TableRow
+    key = ReplacementRow.table_id if replacement else TableRow.id
+    same = update(row).where(key == before.table_id, row.status == before.status)
+    values = {"status": after.status, "reason": after.reason, "backfill_id": after.backfill_id}
+    change(session, same.values(values), 1, f"table {before.table_id}")

@@ -1,0 +1,98 @@
+"""Writes how far a group of ticks has brought the tables of a backfill. Decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.changes import change
+from airflow_provider_mzshare.control.catalog.decisions import write_commits
+from airflow_provider_mzshare.control.catalog.models import (
+    BackfillTableRow,
+    CollectionRow,
+    ReplacementRow,
+    TableRow,
+)
+from airflow_provider_mzshare.storage.ticks import arrivals
+from airflow_provider_mzshare.storage.ticks.arrivals import Followed
+from airflow_provider_mzshare.storage.ticks.state import Done, Outcome, SourceState, TableState, Tick, Written
+from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId
+
+HASH_MODULUS = 1 << 128
+
+
+def write_followed(
+    session: Session,
+    state: SourceState,
+    backfill_id: BackfillId,
+    last: Tick,
+    outcomes: Mapping[ItemId, Outcome],
+    followed: Followed,
+    stats: Mapping[str, float],
+) -> None:
+    for table_id, after in followed.tables.items():
+        before, outcome = arrivals.arriving(state, backfill_id)[table_id], outcomes[table_id]
+        done = outcome if isinstance(outcome, Done) else Done()
+        _move(session, before, after, done, replacement=arrivals.is_replacement(state, before))
+        if isinstance(outcome, Done):
+            write_commits(session, last, outcome.written)
+            _count(session, backfill_id, before, after, outcome, stats)
+
+
+def _move(session: Session, before: TableState, after: TableState, done: Done, *, replacement: bool) -> None:
+    row = ReplacementRow if replacement else TableRow
+    key = ReplacementRow.table_id if replacement else TableRow.id
+    moving = update(row).where(
+        key == before.table_id, row.next_tick == before.next_tick, row.backfill_id == before.backfill_id
+    )
+    values = {
+        "status": after.status,
+        "reason": after.reason,
+        "position": after.position,
+        "next_tick": after.next_tick,
+        "upper": after.upper,
+        "since": after.since,
+        "backfill_id": after.backfill_id,
+        "rows": row.rows + done.rows,
+        "errors": row.errors + done.errors,
+    }
+    change(session, moving.values(values), 1, f"table {before.table_id}")
+
+
+def _count(
+    session: Session,
+    backfill_id: BackfillId,
+    before: TableState,
+    after: TableState,
+    done: Done,
+    stats: Mapping[str, float],
+) -> None:
+    """Sums of what this backfill has written: the certificate's numbers."""
+    of_table = (BackfillTableRow.backfill_id == backfill_id, BackfillTableRow.table_id == before.table_id)
+    query = select(BackfillTableRow.data_hash, BackfillTableRow.errors_hash).where(*of_table)
+    data_hash, errors_hash = session.execute(query).one()
+    roles = _roles(session, before)
+    busy = stats.get("busy_ms", stats.get("write_ms", 0) + stats.get("commit_ms", 0))
+    values = {
+        "rows": BackfillTableRow.rows + done.rows,
+        "errors": BackfillTableRow.errors + done.errors,
+        "data_hash": _added(data_hash, done.written, roles, "data"),
+        "errors_hash": _added(errors_hash, done.written, roles, "errors"),
+        "records": BackfillTableRow.records + after.position.gap(before.position),
+        "busy_ms": BackfillTableRow.busy_ms + round(busy),
+    }
+    change(session, update(BackfillTableRow).where(*of_table).values(values), 1, f"backfill {backfill_id}")
+
+
+def _roles(session: Session, table: TableState) -> dict[CollectionId, str]:
+    query = select(CollectionRow.id, CollectionRow.role).where(
+        CollectionRow.table_id == table.table_id, CollectionRow.generation == table.generation
+    )
+    return {found.id: found.role for found in session.execute(query)}
+
+
+def _added(total: str, written: tuple[Written, ...], roles: Mapping[CollectionId, str], role: str) -> str:
+    own = sum(int(one.hash, 16) for one in written if roles[one.collection_id] == role)
+    return f"{(int(total, 16) + own) % HASH_MODULUS:032x}"
