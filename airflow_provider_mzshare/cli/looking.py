@@ -20,7 +20,8 @@ _SOURCE = (
 )  # fmt: skip
 _TABLE = (
     "id", "name", "source", "status", "rows", "errors", "rate", "lag", "position", "since", "upper", "reason", "hint",
-    "source_health", "source_reason", "job",
+    "source_health", "source_reason", "job", "generation", "backfill", "backfill_job", "backfill_rate", "done", "total",
+    "ticks_behind", "behind", "seconds_left", "new_generation", "new_status",
 )  # fmt: skip
 _FOR_PEOPLE = ("name", "health", "status", "tables", "tick", "rows", "errors", "rate", "lag", "age", "position")
 _PARTITIONS_SHOWN = 4
@@ -94,7 +95,7 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
 def _row(status: SourceStatus | TableStatus, lag_asked: bool) -> dict[str, Any]:
     row = {**asdict(status), "lag_asked": lag_asked}
     row["position"] = dict(status.position.offsets)
-    for key in ("rate", "age_seconds"):
+    for key in ("rate", "age_seconds", "backfill_rate", "seconds_left"):
         if row.get(key) is not None:
             row[key] = round(row[key], 1)
     return row

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from airflow_provider_mzshare import __version__
-from airflow_provider_mzshare.cli import looking, reading, running, setup, sql, waiting
+from airflow_provider_mzshare.cli import looking, maintaining, reading, running, setup, sql, verifying, waiting
 from airflow_provider_mzshare.cli.render import visible
 from airflow_provider_mzshare.errors import BadSetting, MzShareError
 
@@ -33,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (sql, looking, running, waiting, reading, setup):
+for module in (sql, looking, running, waiting, reading, verifying, maintaining, setup):
     module.register(app)
 
 

@@ -66,7 +66,7 @@ def start(
     source: Annotated[str, typer.Argument(help="A source.")],
     output: OutputOption = Output.table,
 ) -> None:
-    """Keep a source's ingestion app running, from now on."""
+    """Keep a source's ingestion app and its backfills running, from now on."""
     _change(source, "running", output)
 
 
@@ -77,7 +77,7 @@ def stop(
     ] = 60,
     output: OutputOption = Output.table,
 ) -> None:
-    """Let a source's ingestion app end after its current tick."""
+    """Let a source's ingestion app and its backfills end after their current ticks."""
     _change(source, "stopped", output, grace)
 
 
@@ -132,7 +132,7 @@ def logs(
     tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, metavar="N", help="Last lines only.")] = None,
     output: OutputOption = Output.table,
 ) -> None:
-    """Print the log of a source's newest app."""
+    """Print the log of the newest app of a source, or of the backfill that brings a table up."""
     from airflow_provider_mzshare.control.runs import find_run
 
     with context.open_catalog(context.settings()) as catalog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, plain, pri
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.answers import Result
+    from airflow_provider_mzshare.control.table_plans import TablePlan
 
 _MESSAGE_COLUMNS = ("command", "name", "id", "message")
 
@@ -27,17 +28,19 @@ def sql(
     file: Annotated[
         str | None, typer.Option("--file", "-f", metavar="FILE", help="Read them from a file; - is standard input.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check everything, write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, write nothing, print the plan.")
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Run SQL statements.
 
-    CREATE SOURCE, CREATE TABLE … FROM SOURCE, ALTER SOURCE, DROP, SHOW, BEGIN … COMMIT.
+    CREATE SOURCE, CREATE TABLE … FROM SOURCE, ALTER SOURCE, ALTER TABLE, DROP, SHOW, BEGIN … COMMIT.
     """
     text = _text(statements, file)
     from airflow_provider_mzshare.control.statements import run_script
 
-    printer = _Printer(output)
+    printer = _Printer(output, plans=dry_run)
     try:
         with context.open_catalog(context.settings(), create=True, keep=not dry_run) as catalog:
             for result in run_script(catalog, text, context.connections(), dry_run=dry_run):
@@ -59,16 +62,19 @@ def _text(statements: str | None, file: str | None) -> str:
 
 
 class _Printer:
-    """Prints results as they come; JSON becomes one list."""
+    """Prints results as they come; JSON becomes one list. Plans are told once all is, each once."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, *, plans: bool) -> None:
         self._output, self._count = output, 0
+        self._with_plans = plans
+        self._plans: list[TablePlan] = []
 
     def add(self, result: Result) -> None:
+        if result.plan is not None and result.plan not in self._plans:
+            self._plans.append(result.plan)
         if self._output is Output.json:
-            rows = None if result.rows is None else [{c: plain(row[c]) for c in result.columns} for row in result.rows]
-            record = {**{name: getattr(result, name) for name in _MESSAGE_COLUMNS}, "rows": rows}
-            typer.echo(f"{',' if self._count else '['}\n  {json.dumps(record, ensure_ascii=False)}", nl=False)
+            record = json.dumps(self._record(result), ensure_ascii=False)
+            typer.echo(f"{',' if self._count else '['}\n  {record}", nl=False)
         elif result.rows is not None:
             self._separate()
             self._rows(result)
@@ -78,6 +84,11 @@ class _Printer:
         else:
             typer.echo(result.message)
         self._count += 1
+
+    def _record(self, result: Result) -> dict[str, Any]:
+        rows = None if result.rows is None else [{c: plain(row[c]) for c in result.columns} for row in result.rows]
+        record = {**{name: getattr(result, name) for name in _MESSAGE_COLUMNS}, "rows": rows}
+        return {**record, "plan": result.plan.to_json()} if self._with_plans and result.plan else record
 
     def _rows(self, result: Result) -> None:
         """SHOW CREATE is there to be read and run again: its text is printed as it is."""
@@ -93,3 +104,7 @@ class _Printer:
     def close(self) -> None:
         if self._output is Output.json:
             typer.echo("\n]" if self._count else "[]")
+        elif self._output is Output.table and self._with_plans and self._plans:
+            from airflow_provider_mzshare.control.plan_text import plan_text
+
+            typer.echo("\n" + "\n".join(plan_text(plan) for plan in self._plans))

@@ -33,18 +33,23 @@ def wait(
     name: Annotated[str, typer.Argument(help="A table, or a source: then all its tables.")],
     goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.live,
     timeout: Annotated[float, typer.Option("--timeout", min=0, metavar="S", help="Give up after; 0: never.")] = 300,
+    max_lag: Annotated[
+        int, typer.Option("--max-lag", min=0, metavar="TICKS", help="How close a backfill has to be to be cut over.")
+    ] = 1,
     output: OutputOption = Output.table,
 ) -> None:
     """Wait until tables are live or have caught up.
 
-    Live: a first tick is there. Caught up: everything that is upstream when the wait begins is in the table.
+    Live: a first tick is there, and what a backfill had to bring is cut over. Caught up: everything that is upstream
+    when the wait begins is in the table.
     """
     from airflow_provider_mzshare.control.waiting import Waiter
 
     began = time.monotonic()
-    with context.open_catalog(context.settings()) as catalog, _display() as report:
+    with context.open_catalog(context.settings()) as catalog, display() as report:
         item, connections = context.find_item(catalog, name), context.connections()
-        waiter = Waiter(catalog, context.status_reader(catalog), connections, item, goal.value, report=report)
+        reader = context.status_reader(catalog)
+        waiter = Waiter(catalog, reader, connections, item, goal.value, max_lag=max_lag, report=report)
         source, tables = waiter.wait(timeout or None)
     record = {
         "name": name,
@@ -61,7 +66,7 @@ def wait(
 
 
 @contextmanager
-def _display() -> Iterator[Callable[[Progress], None]]:
+def display() -> Iterator[Callable[[Progress], None]]:
     """A bar on a terminal, a line now and then elsewhere; always on stderr, beside the answer."""
     if not sys.stderr.isatty():
         yield _Lines().show
@@ -95,5 +100,9 @@ class _Lines:
 def describe(progress: Progress) -> str:
     if not progress.total or not progress.done:
         return progress.note
+    if not progress.rate:
+        return progress.note
+    if progress.done >= progress.total:
+        return f"{progress.rate:,.0f}/s, {progress.note}"
     left = progress.seconds_left
     return f"{progress.rate:,.0f}/s, {'?' if left is None else f'{left:.0f} s'} left, {progress.note}"

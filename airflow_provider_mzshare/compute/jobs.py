@@ -8,13 +8,16 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from airflow_provider_mzshare.errors import BadJobFile
 from airflow_provider_mzshare.settings import check_spark_conf
 
 JOB_FILE = "JOB.json"
 LOG_FILE = "log"
+
+AppKind = Literal["ingest", "backfill"]
+"""Which app a job runs, and the name of its file."""
 
 
 class Exit(IntEnum):
@@ -32,15 +35,18 @@ class Exit(IntEnum):
     """The source itself cannot go on; a new start would not either."""
 
 
-class IngestionJob(BaseModel):
-    """Everything the ingestion app of one source needs. ``catalog_url`` and ``connection`` are secret."""
+class AppJob(BaseModel):
+    """Everything an app of one source needs. ``catalog_url`` and ``connection`` are secret."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: Literal[1] = 1
+    version: Literal[2] = 2
+    kind: AppKind = "ingest"
     job_id: str
     source_id: str
     source_name: str
+    backfill_id: str | None = None
+    """Whose tables a backfill brings up."""
     catalog_url: str = Field(repr=False)
     warehouse: str
     master: str
@@ -58,8 +64,14 @@ class IngestionJob(BaseModel):
     def _allowed(cls, value: dict[str, str]) -> dict[str, str]:
         return check_spark_conf(value)
 
+    @model_validator(mode="after")
+    def _knows_its_backfill(self) -> AppJob:
+        if (self.kind == "backfill") != (self.backfill_id is not None):
+            raise ValueError("a backfill, and nothing else, has a backfill_id")
+        return self
 
-def write_job_file(job: IngestionJob) -> Path:
+
+def write_job_file(job: AppJob) -> Path:
     """Put the job where only this user can read it. One job, one file: a second write is refused."""
     job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     job.folder.chmod(0o700)
@@ -69,7 +81,7 @@ def write_job_file(job: IngestionJob) -> Path:
     return path
 
 
-def read_job_file(path: Path) -> IngestionJob:
+def read_job_file(path: Path) -> AppJob:
     """Read the job and remove its file: secrets stay on disk no longer than the start takes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -82,7 +94,7 @@ def read_job_file(path: Path) -> IngestionJob:
         text = file.read()
     path.unlink()
     try:
-        return IngestionJob.model_validate_json(text)
+        return AppJob.model_validate_json(text)
     except ValidationError as error:
         # The error's own text quotes the input, which holds secrets.
         fields = ", ".join(sorted({".".join(map(str, e["loc"])) or "the whole" for e in error.errors()}))

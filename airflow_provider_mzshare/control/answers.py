@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog import items
 from airflow_provider_mzshare.control.sql import statements as sql
+from airflow_provider_mzshare.control.table_plans import TablePlan
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.types.specs import SourceSettings
 
@@ -27,6 +28,15 @@ class Result:
     message: str = ""
     columns: tuple[str, ...] = ()
     rows: list[dict[str, Any]] | None = None
+    plan: TablePlan | None = None
+    """For a table that is made or healed: what happens to it, and to the others of its transaction."""
+
+
+def done(command: str, name: sql.QualifiedName, item_id: str | None, dry_run: bool, note: str = "") -> Result:
+    """The result of a statement that changed something, or would have."""
+    remarks = ", ".join(filter(None, (note, "dry run" if dry_run else "")))
+    message = " ".join(filter(None, (command, str(name), item_id, f"({remarks})" if remarks else "")))
+    return Result(command, str(name), item_id, message)
 
 
 def show_sources(session: Session) -> Result:

@@ -49,6 +49,13 @@ def examine(settings: Settings, connections: ConnectionStore, names: Sequence[st
         yield _tried(f"connection {name}", lambda name=name: _connection(connections, name))  # type: ignore[misc]
 
 
+def examine_places(settings: Settings) -> Iterator[Finding]:
+    """Only where things are kept: the catalog, the warehouse, the jars."""
+    yield _tried("catalog", lambda: _catalog(settings.catalog_url))
+    yield _tried("storage", lambda: _storage(settings.warehouse))
+    yield _tried("jars", lambda: _jars(settings))
+
+
 def _tried(check: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(check, True, look())

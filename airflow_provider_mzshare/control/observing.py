@@ -4,35 +4,53 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import exists, func, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job, active_jobs, last_jobs
-from airflow_provider_mzshare.control.catalog.models import (
-    CollectionRow,
-    JobRow,
-    MembershipRow,
-    TableRow,
-    TickRow,
-)
-from airflow_provider_mzshare.control.plans import KEEP_LOGS, DroppedTable, JobView, Overview, Process, SourceView
+from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
+from airflow_provider_mzshare.control.catalog.models import BackfillRow
+from airflow_provider_mzshare.control.catalog.states import get_source, load_state
+from airflow_provider_mzshare.control.leftovers import find_leftovers
+from airflow_provider_mzshare.control.plans import KEEP_LOGS, BackfillView, JobView, Overview, Process, SourceView
 from airflow_provider_mzshare.control.runs import handle_of
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.warehouse import collection_folders
 from airflow_provider_mzshare.errors import TransientError, UnknownItem
 from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.storage.ticks import arrivals
 from airflow_provider_mzshare.storage.ticks.state import Lease
-from airflow_provider_mzshare.types.ids import ItemId, is_item_id
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, is_item_id
 
-_HISTORY = KEEP_LOGS + 30
+MAX_LAG = 1
+"""So many ticks may a table be behind that is let converge without anybody asking for it."""
+_HISTORY, _BACKOFF = KEEP_LOGS + 30, 10
 _KEPT = frozenset({LOG_FILE})
+
+
+@dataclass(frozen=True)
+class _Backfill:
+    lease: Lease
+    tables: tuple[str, ...]
+    jobs: tuple[Job, ...]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What one transaction says about a source."""
+
+    item: items.SourceItem
+    tables: int
+    jobs: tuple[Job, ...]
+    backfills: dict[BackfillId, _Backfill]
+    ready: tuple[str, ...]
 
 
 class Observer:
@@ -50,20 +68,24 @@ class Observer:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._catalog, self._settings, self._launcher, self._clock = catalog, settings, launcher, monotonic
-        self._hearts: dict[ItemId, tuple[Lease, float]] = {}
+        self._hearts: dict[str, tuple[Lease, float]] = {}
 
     def look(self, only: ItemId | None = None) -> Overview:
         folders = collection_folders(self._settings.warehouse)
         try:
             with self._catalog.read() as session:
-                found = [self._source(session, source_id) for source_id in self._source_ids(session, only)]
-                dropped = _dropped_tables(session, folders, only)
+                found = [_source(session, source_id) for source_id in self._source_ids(session, only)]
+                dropped = find_leftovers(session, folders, only)
         except TransientError:
             # While the catalog was away no heart could beat: from here on they get their whole time again.
             self._hearts.clear()
             raise
-        sources = tuple(self._view(item, tables, jobs) for item, tables, jobs in found)
-        return Overview(sources=sources, dropped=dropped)
+        return Overview(sources=tuple(self._view(source) for source in found), dropped=dropped)
+
+    def look_at_jobs(self, jobs: Iterable[Job]) -> tuple[JobView, ...]:
+        """These alone, in their order; no heart is listened to."""
+        now = wall_ms()
+        return tuple(self._job(job, now, False) for job in jobs)
 
     def _source_ids(self, session: Session, only: ItemId | None) -> list[ItemId]:
         """All sources, and dropped ones of which something is left."""
@@ -75,28 +97,32 @@ class Observer:
         ids |= {ItemId(path.name) for path in folders if is_item_id(path.name) and _is_source(session, path.name)}
         return sorted(ids, key=lambda source_id: int(source_id[1:]))
 
-    def _source(self, session: Session, source_id: ItemId) -> tuple[items.SourceItem, int, list[Job]]:
-        jobs = {job.id: job for job in (*last_jobs(session, source_id, _HISTORY), *active_jobs(session, source_id))}
-        return items.get_source_item(session, source_id), len(items.list_tables(session, source_id)), [*jobs.values()]
-
-    def _view(self, item: items.SourceItem, tables: int, jobs: list[Job]) -> SourceView:
-        stopped = self._heart_stopped(item)
-        now = wall_ms()
+    def _view(self, found: _Source) -> SourceView:
+        item = found.item
         return SourceView(
             source_id=item.id,
             name=str(QualifiedName(*item.name)),
             status=item.status,
             desired=item.desired,
-            tables=tables,
-            jobs=tuple(self._job(job, now, stopped and item.lease.job_id == job.id) for job in jobs),
+            tables=found.tables,
+            jobs=self._jobs(item.id, item.lease, found.jobs),
+            backfills=tuple(
+                BackfillView(backfill_id, backfill.tables, self._jobs(backfill_id, backfill.lease, backfill.jobs))
+                for backfill_id, backfill in found.backfills.items()
+            ),
+            ready=found.ready,
         )
 
-    def _heart_stopped(self, item: items.SourceItem) -> bool:
-        seen = self._hearts.get(item.id)
-        if seen is None or seen[0] != item.lease:
-            self._hearts[item.id] = (item.lease, self._clock())
+    def _jobs(self, owner: str, lease: Lease, jobs: Iterable[Job]) -> tuple[JobView, ...]:
+        stopped, now = self._heart_stopped(owner, lease), wall_ms()
+        return tuple(self._job(job, now, stopped and lease.job_id == job.id) for job in jobs)
+
+    def _heart_stopped(self, owner: str, lease: Lease) -> bool:
+        seen = self._hearts.get(owner)
+        if seen is None or seen[0] != lease:
+            self._hearts[owner] = (lease, self._clock())
             return False
-        return item.lease.job_id is not None and self._clock() - seen[1] >= self._settings.lease_seconds
+        return lease.job_id is not None and self._clock() - seen[1] >= self._settings.lease_seconds
 
     def _job(self, job: Job, now: int, heart_stopped: bool) -> JobView:
         end = now if job.ended_at is None else job.ended_at
@@ -133,28 +159,43 @@ def _is_source(session: Session, source_id: str) -> bool:
     return True
 
 
-def _dropped_tables(session: Session, folders: frozenset[str], only: ItemId | None) -> tuple[DroppedTable, ...]:
-    """Dropped tables that still have folders, once no tick that may have them as a member is pending."""
-    if not folders:
-        return ()
-    other = aliased(TableRow)
-    left = select(func.max(MembershipRow.left_at)).where(MembershipRow.table_id == TableRow.id).scalar_subquery()
-    # Without tables nothing runs that could finish a tick: a pending one then names nobody any more.
-    used = exists().where(other.source_id == TableRow.source_id, other.status != "dropped")
-    runs = exists().where(JobRow.source_id == TableRow.source_id, JobRow.state.in_(ACTIVE))
-    waits = exists().where(TickRow.source_id == TableRow.source_id, ~TickRow.committed, TickRow.number <= left)
-    query = (
-        select(TableRow.id, CollectionRow.path)
-        .join(CollectionRow, CollectionRow.table_id == TableRow.id)
-        .where(TableRow.status == "dropped", ~(waits & (used | runs)))
+def _source(session: Session, source_id: ItemId) -> _Source:
+    tables = {table.id: str(QualifiedName(*table.name)) for table in items.list_tables(session, source_id)}
+    newest = last_jobs(session, source_id, _HISTORY, kind="ingest")
+    backfills, ready = _backfills(session, source_id, tables)
+    return _Source(
+        item=items.get_source_item(session, source_id),
+        tables=len(tables),
+        jobs=_once(*newest, *active_jobs(session, source_id, kind="ingest")),
+        backfills=backfills,
+        ready=ready,
     )
-    if only is not None:
-        query = query.where(TableRow.source_id == only)
-    paths: dict[ItemId, list[str]] = defaultdict(list)
-    for table_id, path in session.execute(query):
-        if path in folders:
-            paths[table_id].append(path)
-    return tuple(
-        DroppedTable(table_id, str(QualifiedName(*items.get_table_item(session, table_id).name)), tuple(found))
-        for table_id, found in sorted(paths.items())
-    )
+
+
+def _backfills(
+    session: Session, source_id: ItemId, names: dict[ItemId, str]
+) -> tuple[dict[BackfillId, _Backfill], tuple[str, ...]]:
+    """Those that go on, those of which a job is left, and the tables that may converge."""
+    if not session.scalar(select(exists().where(BackfillRow.source_id == source_id))):
+        return {}, ()
+    state = load_state(session, get_source(session, source_id))
+    tables, jobs = defaultdict(list), defaultdict(list)
+    for table in arrivals.arriving(state).values():
+        if table.backfill_id is not None:
+            tables[table.backfill_id].append(names[table.table_id])
+    newest = last_jobs(session, source_id, _HISTORY, kind="backfill")
+    of_each = [job for one in tables for job in last_jobs(session, source_id, _BACKOFF, backfill_id=one)]
+    for job in _once(*newest, *of_each, *active_jobs(session, source_id, kind="backfill")):
+        if job.backfill_id is not None:
+            jobs[job.backfill_id].append(job)
+    leases = {backfill_id: backfill.lease for backfill_id, backfill in state.backfills.items()}
+    ready = [table for table in arrivals.arriving(state) if arrivals.arm(state, table, max_lag=MAX_LAG)]
+    found = {
+        one: _Backfill(leases.get(one, Lease()), tuple(sorted(tables[one])), tuple(jobs[one]))
+        for one in dict.fromkeys([*tables, *jobs])
+    }
+    return found, tuple(sorted(names[table] for table in ready))
+
+
+def _once(*jobs: Job) -> tuple[Job, ...]:
+    return tuple({job.id: job for job in jobs}.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 ACTIVE = frozenset({"launching", "starting", "running", "stopping"})
@@ -42,6 +42,17 @@ class JobView:
 
 
 @dataclass(frozen=True)
+class BackfillView:
+    """One backfill of a source. It is over when no table needs it any more: then nothing of it may be left."""
+
+    backfill_id: str
+    tables: tuple[str, ...] = ()
+    """Names of those it brings up."""
+    jobs: tuple[JobView, ...] = ()
+    """Newest first."""
+
+
+@dataclass(frozen=True)
 class SourceView:
     source_id: str
     name: str
@@ -50,16 +61,20 @@ class SourceView:
     tables: int
     """Tables in any state but dropped."""
     jobs: tuple[JobView, ...] = ()
-    """Newest first."""
+    """Of its ingestion app, newest first."""
+    backfills: tuple[BackfillView, ...] = ()
+    ready: tuple[str, ...] = ()
+    """Names of tables that are close enough to the log to converge."""
 
 
 @dataclass(frozen=True)
 class DroppedTable:
-    """A table that is gone from the catalog's names, with the folders it still has in the warehouse."""
+    """Folders in the warehouse that nobody needs any more: of a dropped table, or of an old generation of one."""
 
     table_id: str
     name: str
     paths: tuple[str, ...]
+    why: str = "it was dropped"
 
 
 @dataclass(frozen=True)
@@ -87,14 +102,28 @@ class GiveUp(Action):
 
 @dataclass(frozen=True)
 class Stop(Action):
+    """:param by_itself: it will end without being asked, and is only made to end if it does not."""
+
     job_ids: tuple[str, ...] = ()
+    by_itself: bool = False
     verb = "stop"
 
 
 @dataclass(frozen=True)
 class Start(Action):
+    """:param backfill_id: whose app to start; empty for the source's ingestion app."""
+
     source_id: str = ""
+    backfill_id: str = ""
     verb = "start"
+
+
+@dataclass(frozen=True)
+class Arm(Action):
+    """Let tables converge: they join at the first tick that begins where they stand."""
+
+    source_id: str = ""
+    verb = "arm"
 
 
 @dataclass(frozen=True)
@@ -125,12 +154,17 @@ def plan(overview: Overview, *, at_once: bool = False) -> list[Action]:
     actions: list[Action] = []
     for source in overview.sources:
         actions += _plan_source(source, at_once)
-    actions += [RemoveTable(t.name, "it was dropped", t) for t in overview.dropped]
+    actions += [RemoveTable(t.name, t.why, t) for t in overview.dropped]
     return actions
 
 
 def should_run(source: SourceView) -> bool:
     return source.status == "active" and source.desired == "running" and source.tables > 0
+
+
+def should_backfill(source: SourceView, backfill: BackfillView) -> bool:
+    """Whatever holds its source up: ticks that are minted can be executed as long as the upstream has them."""
+    return source.status != "dropped" and source.desired == "running" and bool(backfill.tables)
 
 
 def backoff_seconds(jobs: Iterable[JobView]) -> float:
@@ -145,16 +179,56 @@ def backoff_seconds(jobs: Iterable[JobView]) -> float:
     return float(min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** min(failures - 1, 10)))
 
 
+def tidy(name: str, jobs: Iterable[JobView], keep: int = KEEP_LOGS) -> list[Action]:
+    """Scratch of ended jobs goes, and so do all logs but the newest.
+
+    :param jobs: newest first.
+    """
+    actions: list[Action] = []
+    for number, job in enumerate(job for job in jobs if not job.active):
+        if job.has_folder and number >= keep:
+            actions.append(Tidy(name, "its log is an old one", job.job_id, True))
+        elif job.has_scratch:
+            actions.append(Tidy(name, "its run has ended", job.job_id))
+    return actions
+
+
 def _plan_source(source: SourceView, at_once: bool) -> list[Action]:
-    lost = {job.job_id: why for job in source.jobs if job.active and (why := _lost(job))}
-    actions: list[Action] = [GiveUp(source.name, why, job_id) for job_id, why in lost.items()]
-    alive = tuple(job.job_id for job in source.jobs if job.active and job.job_id not in lost)
-    if not should_run(source):
+    start = Start(source.name, "it should run", source.source_id)
+    why_not = "" if should_run(source) else _why_not(source)
+    actions = _plan_app(start, source.jobs, why_not, at_once)
+    for backfill in source.backfills:
+        actions += _plan_backfill(source, backfill, at_once)
+    if source.ready and source.status == "active" and source.desired == "running":
+        actions.append(Arm(source.name, f"{', '.join(source.ready)} may be cut over", source.source_id))
+    keep = 0 if source.status == "dropped" else KEEP_LOGS
+    of_backfills = sorted((job for backfill in source.backfills for job in backfill.jobs), key=lambda job: job.age)
+    return [*actions, *tidy(source.name, source.jobs, keep), *tidy(source.name, of_backfills, keep)]
+
+
+def _plan_backfill(source: SourceView, backfill: BackfillView, at_once: bool) -> list[Action]:
+    whose = f" for {', '.join(backfill.tables)}" if backfill.tables else ""
+    start = Start(f"backfill {backfill.backfill_id}{whose}", "it should run", source.source_id, backfill.backfill_id)
+    why_not = "" if should_backfill(source, backfill) else _why_no_backfill(source, backfill)
+    actions = _plan_app(start, backfill.jobs, why_not, at_once)
+    is_over = not backfill.tables
+    return [replace(action, by_itself=is_over) if isinstance(action, Stop) else action for action in actions]
+
+
+def _plan_app(start: Start, jobs: tuple[JobView, ...], why_not: str, at_once: bool) -> list[Action]:
+    """One app, whatever it does: give up what is lost, stop what should not run, start what should.
+
+    :param why_not: why it should not run; empty when it should.
+    """
+    lost = {job.job_id: why for job in jobs if job.active and (why := _lost(job))}
+    actions: list[Action] = [GiveUp(start.subject, why, job_id) for job_id, why in lost.items()]
+    alive = tuple(job.job_id for job in jobs if job.active and job.job_id not in lost)
+    if why_not:
         if alive:
-            actions.append(Stop(source.name, _why_not(source), alive))
+            actions.append(Stop(start.subject, why_not, alive))
     elif not alive:
-        actions.append(_start(source, lost, at_once))
-    return actions + _tidy(source)
+        actions.append(_start(start, jobs, lost, at_once))
+    return actions
 
 
 def _lost(job: JobView) -> str:
@@ -173,21 +247,16 @@ def _why_not(source: SourceView) -> str:
     return "it was asked to stop" if source.desired != "running" else "it has no tables"
 
 
-def _start(source: SourceView, lost: Iterable[str], at_once: bool) -> Action:
-    ended = [job for job in source.jobs if not job.active]
-    fresh = [JobView(j.job_id, "lost", ran=j.age) for j in source.jobs if j.job_id in set(lost)]
+def _why_no_backfill(source: SourceView, backfill: BackfillView) -> str:
+    if source.status == "dropped":
+        return "the source is dropped"
+    return "it is over" if not backfill.tables else "its source was asked to stop"
+
+
+def _start(start: Start, jobs: Iterable[JobView], lost: Iterable[str], at_once: bool) -> Action:
+    ended = [job for job in jobs if not job.active]
+    fresh = [JobView(j.job_id, "lost", ran=j.age) for j in jobs if j.job_id in set(lost)]
     left = backoff_seconds([*fresh, *ended]) - (0.0 if fresh else ended[0].ended_ago if ended else 0.0)
     if left > 0 and not at_once:
-        return Wait(source.name, f"it ended badly; next start in {left:.0f} s", left)
-    return Start(source.name, "it should run", source.source_id)
-
-
-def _tidy(source: SourceView) -> list[Action]:
-    keep = 0 if source.status == "dropped" else KEEP_LOGS
-    actions: list[Action] = []
-    for number, job in enumerate(job for job in source.jobs if not job.active):
-        if job.has_folder and number >= keep:
-            actions.append(Tidy(source.name, "its log is an old one", job.job_id, True))
-        elif job.has_scratch:
-            actions.append(Tidy(source.name, "its run has ended", job.job_id))
-    return actions
+        return Wait(start.subject, f"it ended badly; next start in {left:.0f} s", left)
+    return start

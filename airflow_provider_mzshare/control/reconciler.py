@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -10,28 +9,28 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_provider_mzshare.compute import jars
-from airflow_provider_mzshare.compute.java import java_program
-from airflow_provider_mzshare.compute.jobs import LOG_FILE, IngestionJob
+from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
-from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job
 from airflow_provider_mzshare.control.catalog.models import JobState
-from airflow_provider_mzshare.control.observing import Observer
-from airflow_provider_mzshare.control.plans import Action, GiveUp, RemoveTable, Start, Stop, Tidy, plan
+from airflow_provider_mzshare.control.observing import MAX_LAG, Observer
+from airflow_provider_mzshare.control.plans import Action, Arm, GiveUp, RemoveTable, Start, Stop, Tidy, plan, tidy
 from airflow_provider_mzshare.control.runs import handle_of, last_words
-from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.starting import Starter
 from airflow_provider_mzshare.control.warehouse import remove_collection
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.connections import ConnectionStore
-from airflow_provider_mzshare.types.ids import ItemId, JobId, new_job_id
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 
 STOP_SECONDS = 60.0
 """An app ends after its current tick. After this it gets a TERM, and after as long as TERM_SECONDS a KILL."""
 TERM_SECONDS = 20.0
 _POLL_SECONDS = 0.2
+_HISTORY = 1_000
+"""More jobs than a backfill ever has."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,10 @@ class Reconciler:
         stop_seconds: float = STOP_SECONDS,
         term_seconds: float = TERM_SECONDS,
     ) -> None:
-        self._catalog, self._settings, self._connections = catalog, settings, connections
-        self._launcher, self._stop_seconds, self._term_seconds = launcher, stop_seconds, term_seconds
+        self._catalog, self._settings, self._launcher = catalog, settings, launcher
+        self._stop_seconds, self._term_seconds = stop_seconds, term_seconds
         self._observer = Observer(catalog, settings, launcher)
+        self._starter = Starter(catalog, settings, connections, launcher)
 
     def plan(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Action]:
         return plan(self._observer.look(only), at_once=at_once)
@@ -72,6 +72,35 @@ class Reconciler:
         outcomes = [self._outcome(action, self._do) for action in actions if not isinstance(action, Stop)]
         return outcomes + self._stop_all(stops)
 
+    def retire(self, backfill_id: BackfillId) -> list[Outcome]:
+        """End a backfill for good, wherever it is. Of one that is over, only what is left of it is removed."""
+        with self._catalog.write() as session:
+            let_go = [items.get_table_item(session, one) for one in arrivals.retire_backfill(session, backfill_id)]
+        # From here on nobody starts it anew: it has no tables.
+        jobs = self._jobs_of(backfill_id)
+        subject, names = f"backfill {backfill_id}", ", ".join(table.display for table in let_go)
+        detail = f"{names} had not arrived" if names else "it is over"
+        alive = tuple(job.id for job in jobs if job.is_active)
+        outcomes = [Outcome(subject, "retire", detail), *self._stop_all([Stop(subject, "it was retired", alive)])]
+        self._await_gone(jobs)
+        left = tidy(subject, self._observer.look_at_jobs(self._jobs_of(backfill_id)))
+        return [*outcomes, *(self._outcome(action, self._do) for action in left)]
+
+    def _jobs_of(self, backfill_id: BackfillId) -> Sequence[Job]:
+        with self._catalog.read() as session:
+            return job_rows.last_jobs(session, None, _HISTORY, backfill_id=backfill_id)
+
+    def _await_gone(self, jobs: Sequence[Job]) -> None:
+        """A process may outlive the end that it has noted for a moment, and no longer."""
+        handles = [handle for job in jobs if (handle := handle_of(job, self._launcher)) is not None]
+        deadline = time.monotonic() + self._term_seconds
+        while alive := [handle for handle in handles if self._launcher.status(handle) == "alive"]:
+            if time.monotonic() >= deadline:
+                for handle in alive:
+                    self._launcher.kill(handle)
+                return
+            time.sleep(_POLL_SECONDS)
+
     def _outcome(self, action: Action, do: Callable[[Action], str]) -> Outcome:
         try:
             return Outcome(action.subject, action.verb, do(action))
@@ -82,7 +111,9 @@ class Reconciler:
 
     def _do(self, action: Action) -> str:
         if isinstance(action, Start):
-            return self._start(ItemId(action.source_id))
+            return self._starter.start(ItemId(action.source_id), BackfillId(action.backfill_id) or None)
+        if isinstance(action, Arm):
+            return self._arm(ItemId(action.source_id))
         if isinstance(action, GiveUp):
             return self._give_up(JobId(action.job_id), action.why)
         if isinstance(action, Tidy):
@@ -93,51 +124,11 @@ class Reconciler:
             return f"{len(action.table.paths)} folders"
         return action.why
 
-    # ── start ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _start(self, source_id: ItemId) -> str:
-        """The job's row first, behind the source's lock: of two who want to start, one does."""
-        with self._catalog.read() as session:
-            source = items.get_source_item(session, source_id)
-        job = self._job_for(source)
-        with self._catalog.locked(source_id) as (session, _):
-            present = job_rows.active_jobs(session, source_id)
-            if present:
-                return f"job {present[0].id} is there already"
-            job_rows.create_job(
-                session,
-                kind="ingest",
-                source_id=source_id,
-                launcher=self._launcher.name,
-                folder=str(job.folder),
-                master=job.master,
-                job_id=JobId(job.job_id),
-            )
-        try:
-            handle = self._launcher.start(job)
-        except MzShareError as error:
-            self._end(JobId(job.job_id), "failed", error.line)
-            raise
-        return f"job {job.job_id}, pid {handle.pid}"
-
-    def _job_for(self, source: items.SourceItem) -> IngestionJob:
-        """Everything that can be wrong here is wrong before a job exists."""
-        java_program(os.environ)
-        chosen, job_id = self._settings, new_job_id("ingest")
-        return IngestionJob(
-            job_id=job_id,
-            source_id=source.id,
-            source_name=str(QualifiedName(*source.name)),
-            catalog_url=self._catalog.url,
-            warehouse=chosen.warehouse,
-            master=chosen.master,
-            connection=self._connections.get(source.spec.connection).to_dict(),
-            folder=chosen.jobs / source.id / job_id,
-            lease_seconds=chosen.lease_seconds,
-            heartbeat_seconds=chosen.heartbeat_seconds,
-            spark_conf=dict(chosen.spark_conf),
-            jars=[str(path) for path in jars.spark_jars(chosen.jars or jars.default_folder())],
-        )
+    def _arm(self, source_id: ItemId) -> str:
+        with self._catalog.write() as session:
+            armed = arrivals.arming(session, source_id, max_lag=MAX_LAG)
+            names = [items.get_table_item(session, table_id).display for table_id in armed]
+        return f"{', '.join(names)}: converging" if names else "nothing is ready any more"
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -147,8 +138,9 @@ class Reconciler:
         if not waiting:
             return []
         with self._catalog.write() as session:
-            for job_id in waiting:
-                job_rows.request_stop(session, job_id)
+            for job_id, stop in waiting.items():
+                if not stop.by_itself:
+                    job_rows.request_stop(session, job_id)
         outcomes = self._ended(waiting, self._stop_seconds, "ended after its tick")
         self._signal(waiting, self._launcher.request_stop)
         outcomes += self._ended(waiting, self._term_seconds, "ended when told again")

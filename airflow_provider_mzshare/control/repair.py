@@ -83,6 +83,8 @@ def _remembered(warehouse: str, collections: Iterable[CollectionId]) -> Iterator
             continue  # never written: it knows nothing
         for commit in transactions(Collection.open(warehouse, collection_id)):
             noted = commit.metadata
+            if noted.get("mz_first_tick", noted["mz_tick"]) != noted["mz_tick"]:
+                continue  # a backfill's group: it does not say where its ticks begin and end
             yield Remembered(
                 commit.mz_timestamp,
                 int(noted["mz_tick"]),

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.overviews import arrival_overviews
 from airflow_provider_mzshare.control.names import find_item
 from airflow_provider_mzshare.errors import TerminalError, UnknownItem
 from airflow_provider_mzshare.types.ids import JobId
@@ -58,7 +62,7 @@ class Run:
 
 
 def find_run(catalog: Catalog, launcher: Launcher, name: str) -> Run:
-    """The newest run of a source or of a table's source, or a run by its job's id."""
+    """The newest run that feeds a source or a table, or a run by its job's id."""
     job = _job(catalog, name)
     handle = handle_of(job, launcher) or Handle(job.id, Path(job.folder), job.host or "")
     return Run(job.id, handle, launcher, catalog)
@@ -74,9 +78,25 @@ def _job(catalog: Catalog, name: str) -> job_rows.Job:
         item = find_item(catalog, name)
     except TerminalError:
         raise TerminalError(f"there is no job, source or table {name!r}", hint="mzshare status") from None
-    source_id = item.source_id if isinstance(item, items.TableItem) else item.id
     with catalog.read() as session:
-        newest = job_rows.last_jobs(session, source_id, 1)
-    if not newest:
+        job = _newest(session, item)
+    if job is None:
         raise TerminalError(f"nothing has run for {item.display!r} yet", hint="mzshare reconcile")
-    return newest[0]
+    return job
+
+
+def _newest(session: Session, item: items.SourceItem | items.TableItem) -> job_rows.Job | None:
+    """While a table is brought up, its backfill is what feeds it; else the ingestion app does."""
+    source_id = item.id if isinstance(item, items.SourceItem) else item.source_id
+    if isinstance(item, items.TableItem):
+        arrival = arrival_overviews(session, source_id).get(item.id)
+        if arrival is not None and arrival.job is not None:
+            return arrival.job
+    newest = job_rows.last_jobs(session, source_id, 1, kind="ingest")
+    return newest[0] if newest else None
+
+
+def job_log_path(catalog: Catalog, job_id: str) -> Path:
+    """Where a job's log is, on the machine that it ran on; whether it is still there is not looked at."""
+    with catalog.read() as session:
+        return Path(job_rows.get_job(session, JobId(job_id)).folder) / LOG_FILE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,9 +9,12 @@ from typing import Literal
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.control import hints
+from airflow_provider_mzshare.control.arriving import judge_arrival, pace_of
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs
 from airflow_provider_mzshare.control.catalog.overviews import (
+    ArrivalOverview,
     SourceOverview,
     TableOverview,
     source_overview,
@@ -22,7 +24,7 @@ from airflow_provider_mzshare.control.plans import LAUNCH_SECONDS
 from airflow_provider_mzshare.control.runs import handle_of, last_words
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.upstreams import open_upstream
-from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.errors import MzShareError, UnknownItem
 from airflow_provider_mzshare.storage.connections import ConnectionStore
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
@@ -74,7 +76,25 @@ class TableStatus:
     upper: int | None
     position: Position
     rate: float | None
+    """Offsets per second: the source's, or while it is brought up its backfill's."""
     lag: int | None = None
+    """Offsets behind the upstream."""
+    generation: int = 1
+    backfill: str | None = None
+    backfill_job: str | None = None
+    backfill_rate: float | None = None
+    new_generation: int | None = None
+    """The one that is to replace the current one, and how that is."""
+    new_status: str | None = None
+    done: int | None = None
+    """Offsets that the backfill has gone through, of ``total`` up to the end of the log."""
+    total: int | None = None
+    ticks_behind: int | None = None
+    """How far what is brought up is behind the source's log, in ticks and in offsets."""
+    behind: int | None = None
+    seconds_left: float | None = None
+    held_up: str = ""
+    """What keeps its backfill from going on."""
 
 
 def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
@@ -83,62 +103,51 @@ def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
     name = str(QualifiedName(*item.name))
     if item.status == "stalled":
         return Verdict("stalled", item.message or item.reason or "", _stall_hint(item.reason, name))
-    word = shlex.quote(name)
     if job is not None and job.is_active and job_alive is not False:
-        return _with_stalled_tables(_judge_running(source, job, word), source, word)
+        return _with_stalled_tables(_judge_running(source, job, name), source, name)
     if job is not None and job.is_active:
         return Verdict("lost", f"the process of job {job.id} is gone", "mzshare reconcile")
     if item.desired != "running":
-        return Verdict("stopped", "it was asked to stop", f"mzshare start {word}")
+        return Verdict("stopped", "it was asked to stop", hints.command("start", name))
     if not sum(source.tables.values()):
-        return Verdict("waiting", "it has no tables", _sql(f"CREATE TABLE … FROM SOURCE {name} …"))
+        return Verdict("waiting", "it has no tables", hints.sql(f"CREATE TABLE … FROM SOURCE {name} …"))
     if job is not None and job.state in ("failed", "lost", "fenced"):
         health: Health = "lost" if job.state == "lost" else "failed"
-        return Verdict(health, *_noted(job.error or f"job {job.id} ended as {job.state}", word))
-    return Verdict("waiting", "nothing has started it yet", f"mzshare start {word}")
+        return Verdict(health, *hints.noted(job.error or f"job {job.id} ended as {job.state}", name))
+    return Verdict("waiting", "nothing has started it yet", hints.command("start", name))
 
 
-def _judge_running(source: SourceOverview, job: Job, word: str) -> Verdict:
+def _judge_running(source: SourceOverview, job: Job, name: str) -> Verdict:
     if job.stop_requested or job.state == "stopping":
         return Verdict("running", "it ends after its current tick")
     starting = job.state in ("launching", "starting")
     if job.error:
         # While it runs, this is what holds it up at present.
-        return Verdict("starting" if starting else "running", *_noted(job.error, word))
+        return Verdict("starting" if starting else "running", *hints.noted(job.error, name))
     if starting:
         return Verdict("starting")
     late = _IDLE_TICKS * source.item.settings.idle_tick_seconds + LAUNCH_SECONDS
     if source.age_ms is not None and source.age_ms / 1000 > late:
         why = f"it runs, but its last tick is {source.age_ms / 1000:.0f} s old"
-        return Verdict("running", why, f"mzshare logs {word}")
+        return Verdict("running", why, hints.command("logs", name))
     last = source.last_tick
     if last is not None and last.lower == last.upper and source.pending_tick is None:
         return Verdict("idle")
     return Verdict("running")
 
 
-def _noted(error: str, word: str) -> tuple[str, str]:
-    """Reason and hint from an error as an app notes it: one line, with its own next step at the end."""
-    reason, _, step = error.partition(". Try: ")
-    return reason, f"{step}, or mzshare logs {word}" if step else f"mzshare logs {word}"
-
-
-def _with_stalled_tables(verdict: Verdict, source: SourceOverview, word: str) -> Verdict:
+def _with_stalled_tables(verdict: Verdict, source: SourceOverview, name: str) -> Verdict:
     stalled = source.tables.get("stalled", 0)
     if verdict.reason or not stalled:
         return verdict
     reason = f"{stalled} of {sum(source.tables.values())} tables stalled"
-    return replace(verdict, reason=reason, hint=f"mzshare status {word}")
+    return replace(verdict, reason=reason, hint=hints.command("status", name))
 
 
 def _stall_hint(reason: str | None, name: str) -> str:
     if reason == "catalog_behind":
         return "mzshare catalog repair"
-    return f"{_sql(f'DROP SOURCE {name} CASCADE')} and create it anew, once the loss is understood"
-
-
-def _sql(statement: str) -> str:
-    return f"mzshare sql {shlex.quote(statement)}"
+    return f"{hints.sql(f'DROP SOURCE {name} CASCADE')} and create it anew, once the loss is understood"
 
 
 class StatusReader:
@@ -160,13 +169,16 @@ class StatusReader:
             tables = table_overviews(session, item.id)
         end = self._end(item)
         status = self._source(overview, end)
-        return status, [self._table(table, status, end) for table in tables]
+        return status, [self._table(table, overview, status, end) for table in tables]
 
     def table(self, item: items.TableItem) -> tuple[SourceStatus, TableStatus]:
         with self._catalog.read() as session:
             source = items.get_source_item(session, item.source_id)
         status, tables = self.source(source)
-        return status, next(table for table in tables if table.id == item.id)
+        for table in tables:
+            if table.id == item.id:
+                return status, table
+        raise UnknownItem("table", item.display)
 
     def _verdict(self, overview: SourceOverview) -> Verdict:
         job, verdict = overview.job, judge(overview, self._alive(overview.job))
@@ -215,7 +227,9 @@ class StatusReader:
             lag=lag,
         )
 
-    def _table(self, table: TableOverview, source: SourceStatus, end: Position | None) -> TableStatus:
+    def _table(
+        self, table: TableOverview, overview: SourceOverview, source: SourceStatus, end: Position | None
+    ) -> TableStatus:
         item = table.item
         status = TableStatus(
             id=item.id,
@@ -231,19 +245,44 @@ class StatusReader:
             position=item.position,
             rate=source.rate if item.status == "live" else None,
             lag=None if end is None else end.gap(item.position),
+            generation=item.generation,
         )
-        return replace(status, hint=_table_hint(status))
+        status = replace(status, hint=_table_hint(status))
+        return status if table.arrival is None else self._arriving(status, table.arrival, overview)
+
+    def _arriving(self, status: TableStatus, arrival: ArrivalOverview, source: SourceOverview) -> TableStatus:
+        """A table, or its new generation, that is being brought up. What is wrong with a current one comes first."""
+        verdict = judge_arrival(arrival, source, self._alive(arrival.job), status.name)
+        pace, runs = pace_of(arrival, source), arrival.job is not None and arrival.job.is_active
+        rate = pace.rate if runs else None
+        return replace(
+            status,
+            reason="; ".join(filter(None, (status.reason, verdict.reason))),
+            hint=verdict.hint or ("" if status.status == "stalled" else status.hint),
+            held_up=verdict.held_up,
+            rate=status.rate if arrival.replaces else rate,
+            backfill=arrival.backfill_id,
+            backfill_job=arrival.job.id if arrival.job else None,
+            backfill_rate=rate,
+            new_generation=arrival.generation if arrival.replaces else None,
+            new_status=arrival.status if arrival.replaces else None,
+            done=arrival.done,
+            total=arrival.total,
+            ticks_behind=arrival.lag,
+            behind=arrival.behind,
+            seconds_left=pace.seconds_left if runs else None,
+        )
 
 
 def _overview(session: Session, source_id: ItemId) -> SourceOverview:
     """Of two jobs launched at once the one that runs counts, not the newer one that found the source taken."""
     overview = source_overview(session, source_id)
-    active = active_jobs(session, source_id)
+    active = active_jobs(session, source_id, kind="ingest")
     return replace(overview, job=active[0]) if active else overview
 
 
 def _table_hint(table: TableStatus) -> str:
     if table.status == "stalled":
         # Nothing of the tick that stalled it was kept, so its errors do not show the record: the reason does.
-        return f"{_sql(f'DROP TABLE {table.name}')}, once the reason is understood"
-    return f"mzshare read {shlex.quote(table.name)} --errors" if table.errors else ""
+        return f"{hints.sql(f'ALTER TABLE {table.name} RESUME')}, once the reason is gone"
+    return f"{hints.command('read', table.name)} --errors" if table.errors else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_provider_mzshare.storage.connections import ConnectionStore
 from airflow_provider_mzshare.storage.connectors.kafka.clients import Clients, Deadline
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.connectors.kafka.records import RecordReader
 from airflow_provider_mzshare.storage.connectors.kafka.upstream import REQUEST_SECONDS, KafkaUpstream
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec
 
@@ -14,6 +15,11 @@ def open_upstream(
 ) -> KafkaUpstream:
     config = KafkaConfig.from_connection(connections.get(spec.connection))
     return KafkaUpstream(config, spec.topic, timeout=timeout)
+
+
+def open_records(connections: ConnectionStore, spec: KafkaSourceSpec) -> RecordReader:
+    """For a check that reads the source again, apart from Spark."""
+    return RecordReader(KafkaConfig.from_connection(connections.get(spec.connection)), spec.topic)
 
 
 def reach(connections: ConnectionStore, name: str) -> str:

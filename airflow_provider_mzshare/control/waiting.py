@@ -1,17 +1,24 @@
-"""Waits until tables are live or have caught up; fails as soon as that cannot happen any more."""
+"""Waits until tables are live or have caught up; fails as soon as that cannot happen any more.
+
+Tables that a backfill has brought close enough are let converge on the way.
+"""
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.arrivals import arm_table
+from airflow_provider_mzshare.control.catalog.convergence import Convergence, convergences
 from airflow_provider_mzshare.control.status import SourceStatus, StatusReader, TableStatus
 from airflow_provider_mzshare.control.upstreams import open_upstream
-from airflow_provider_mzshare.errors import JobFailed, WaitTimeout
+from airflow_provider_mzshare.errors import JobFailed, UnknownItem, WaitTimeout
 from airflow_provider_mzshare.storage.connections import ConnectionStore
+from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 
 Goal = Literal["live", "caught-up"]
@@ -21,25 +28,34 @@ _HOPELESS = frozenset({"stalled", "failed", "lost", "stopped"})
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a wait has come, in offsets; ``total`` is 0 while only a first tick is awaited."""
+    """How far a wait has come, in offsets; ``total`` is 0 while only a first tick is awaited.
+
+    :param pace: of a backfill, as it was measured: its rate, and the seconds left if they can be told.
+    """
 
     done: int
     total: int
     seconds: float
     note: str
+    pace: tuple[float, float | None] | None = None
 
     @property
     def rate(self) -> float:
+        if self.pace is not None:
+            return self.pace[0]
         return self.done / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def seconds_left(self) -> float | None:
+        if self.pace is not None:
+            return self.pace[1]
         return (self.total - self.done) / self.rate if self.rate > 0 else None
 
 
 class Waiter:
     """One wait for a table, or for all tables of a source.
 
+    :param max_lag: how many ticks a table may be behind that is let converge.
     :param report: called with each look.
     """
 
@@ -51,9 +67,11 @@ class Waiter:
         item: items.SourceItem | items.TableItem,
         goal: Goal,
         *,
+        max_lag: int = 1,
         report: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        self._status, self._item, self._goal, self._report = status, item, goal, report
+        self._catalog, self._status, self._max_lag = catalog, status, max_lag
+        self._item, self._goal, self._report = item, goal, report
         with catalog.read() as session:
             source_id = item.source_id if isinstance(item, items.TableItem) else item.id
             self._source = items.get_source_item(session, source_id)
@@ -71,8 +89,10 @@ class Waiter:
             source, tables = self._look()
             seconds = time.monotonic() - began
             progress = self._progress(source, tables, seconds)
-            _check_hope(source, tables)
+            coming = self._convergences(tables)
+            _check_hope(source, tables, coming)
             self._report(progress)
+            self._arm(coming)
             if all(self._reached(table) for table in tables):
                 return source, tables
             if timeout is not None and seconds >= timeout:
@@ -91,10 +111,26 @@ class Waiter:
             return source, [table]
         return self._status.source(self._item)
 
+    def _convergences(self, tables: Sequence[TableStatus]) -> list[Convergence]:
+        """Of those that are being brought up."""
+        with self._catalog.read() as session:
+            return list(convergences(session, [ItemId(table.id) for table in tables if table.backfill]).values())
+
+    def _arm(self, coming: Sequence[Convergence]) -> None:
+        """The rule decides behind the source's lock, for whoever asks: sensors and the reconciler do so too."""
+        for one in coming:
+            if one.can_arm(self._max_lag):
+                with self._catalog.write() as session:
+                    arm_table(session, one.table_id, max_lag=self._max_lag)
+
     def _reached(self, table: TableStatus) -> bool:
-        return table.status == "live" and table.upper is not None and self._target <= table.position
+        there = table.status == "live" and table.new_status is None and table.upper is not None
+        return there and self._target <= table.position
 
     def _progress(self, source: SourceStatus, tables: Sequence[TableStatus], seconds: float) -> Progress:
+        coming = [table for table in tables if table.backfill]
+        if coming:
+            return _arrival(max(coming, key=lambda table: table.behind or 0), seconds)
         slowest = tables[0].position if tables else source.position
         for table in tables[1:]:
             slowest = slowest.meet(table.position)
@@ -105,12 +141,32 @@ class Waiter:
         return Progress(total - self._target.gap(slowest), total, seconds, note)
 
 
-def _check_hope(source: SourceStatus, tables: Sequence[TableStatus]) -> None:
-    """Rows that are there prove nothing about a source that has ended: it is looked at first."""
-    if source.health in _HOPELESS:
+def _arrival(table: TableStatus, seconds: float) -> Progress:
+    what = f"{table.name} is {table.status}"
+    if table.new_status is not None:
+        what = f"generation {table.new_generation} of {table.name} is {table.new_status}"
+    ticks = f"{table.ticks_behind} tick{'s' * (table.ticks_behind != 1)} behind"
+    note = f"{what}, {ticks}{f' ({table.held_up})' if table.held_up else ''}"
+    pace = (table.backfill_rate or 0.0, table.seconds_left)
+    return Progress(table.done or 0, table.total or 0, seconds, note, pace)
+
+
+def _check_hope(source: SourceStatus, tables: Sequence[TableStatus], coming: Sequence[Convergence]) -> None:
+    """Rows that are there prove nothing about a source that has ended: it is looked at first.
+
+    What is lost is the reconciler's to start again, and a backfill goes on meanwhile.
+    """
+    if source.health in _HOPELESS and not (source.health == "lost" and coming):
         raise JobFailed(f"source {source.name} is {source.health}: {source.reason}", hint=source.hint)
     for table in tables:
-        if table.status == "stalled":
+        if table.status == "stalled" and table.new_status in (None, "stalled"):
             raise JobFailed(f"table {table.name} is stalled: {table.reason}", hint=table.hint)
+        if table.new_status == "stalled":
+            raise JobFailed(f"table {table.name}: {table.reason}", hint=table.hint)
+    for one in coming:
+        if one.status == "dropped":
+            raise UnknownItem("table", one.table)
+        if one.error:
+            raise JobFailed(one.error, hint=f"mzshare logs {shlex.quote(one.table)}")
     if not tables:
         raise JobFailed(f"source {source.name} has no tables", hint=source.hint)

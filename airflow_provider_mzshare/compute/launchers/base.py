@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from airflow_provider_mzshare.compute.jobs import IngestionJob
+from airflow_provider_mzshare.compute.jobs import AppJob
 
 Liveness = Literal["alive", "gone", "unknown"]
 """``unknown``: not to be told from here, as for a process of another machine."""
@@ -28,7 +28,7 @@ class Launcher(Protocol):
     @property
     def name(self) -> str: ...
 
-    def start(self, job: IngestionJob) -> Handle:
+    def start(self, job: AppJob) -> Handle:
         """Run the app; it outlives the caller."""
         ...
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_provider_mzshare.compute.jobs import LOG_FILE, IngestionJob, write_job_file
+from airflow_provider_mzshare.compute.jobs import LOG_FILE, AppJob, write_job_file
 from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness
 from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment, package_root
 from airflow_provider_mzshare.errors import LaunchFailed
@@ -26,6 +26,9 @@ _SAME_START_SECONDS = 2.0
 _POLL_SECONDS = 0.2
 _KILL_SECONDS = 10.0
 """New members may appear between two looks; one stuck in the kernel dies when that lets go of it."""
+
+BACKFILL_NICE = 19
+"""A backfill takes what the live tables leave."""
 
 _children: list[subprocess.Popen[bytes]] = []
 """Started by this process and not known to have ended: dropped any earlier, they could not be reaped."""
@@ -46,8 +49,8 @@ def process_identity(pid: int | None = None) -> tuple[int, float]:
 
 
 class ProcessLauncher:
-    """:param app: the Python file to run; by default the ingestion app.
-    :param nice: how far to step back behind other processes (0 to 19).
+    """:param app: the Python file to run; by default the app of the job's kind.
+    :param nice: how far to step back behind other processes (0 to 19); a backfill steps back all the way.
     """
 
     name = "process"
@@ -55,8 +58,8 @@ class ProcessLauncher:
     def __init__(self, app: Path | None = None, *, nice: int = 0) -> None:
         self._app, self._nice = app, nice
 
-    def start(self, job: IngestionJob) -> Handle:
-        app = self._app or find_app()
+    def start(self, job: AppJob) -> Handle:
+        app = self._app or find_app(job.kind)
         job_file = write_job_file(job)
         try:
             with open(os.open(job.folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
@@ -78,13 +81,14 @@ class ProcessLauncher:
         _note(handle)
         return handle
 
-    def _describe(self, job: IngestionJob, pid: int) -> Handle:
+    def _describe(self, job: AppJob, pid: int) -> Handle:
         started: float | None = None
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
             started = process.create_time()
-            if self._nice:
-                process.nice(min(19, process.nice() + self._nice))
+            step = BACKFILL_NICE if job.kind == "backfill" else self._nice
+            if step:
+                process.nice(min(19, process.nice() + step))
         return Handle(job.job_id, job.folder, socket.gethostname(), pid, started)
 
     def find(self, job_id: str, folder: Path) -> Handle | None:

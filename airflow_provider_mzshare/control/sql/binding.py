@@ -40,6 +40,7 @@ class Binder:
             nodes.CreateSource: self._create_source,
             nodes.CreateTable: self._create_table,
             nodes.AlterSource: self._alter_source,
+            nodes.AlterTable: self._alter_table,
             nodes.DropItem: self._drop_item,
             nodes.ShowItems: lambda node: items.Show(node.name.lower()),
             nodes.ShowCreate: self._show_create,
@@ -147,6 +148,8 @@ class Binder:
             literal = option.expression
             if option.name == "RETAIN HISTORY":
                 options["retain_history_seconds"] = self._retain(literal)
+            elif option.name == "SNAPSHOT":
+                options["snapshot"] = bool(literal.this)
             elif literal.name.upper() in ("RECORD", "STOP"):
                 options["on_decode_error"] = literal.name.lower()
             else:
@@ -161,6 +164,9 @@ class Binder:
         if milliseconds % 1_000:
             self.refuse(literal, f"RETAIN HISTORY FOR '{shown(literal.name)}' is not a whole number of seconds")
         return milliseconds // 1_000
+
+    def _alter_table(self, node: nodes.AlterTable) -> items.AlterTable:
+        return items.AlterTable(qualified_name(node.this), cast("Any", node.text("action").lower()))
 
     # ── DROP and SHOW CREATE ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -86,6 +86,7 @@ class MzShareGenerator(PostgresGenerator):
         nodes.CreateSource: _create_source,
         nodes.CreateTable: _create_table,
         nodes.AlterSource: _alter_source,
+        nodes.AlterTable: lambda generator, node: f"ALTER TABLE {generator.sql(node, 'this')} {node.text('action')}",
         nodes.DropItem: _drop_item,
         nodes.ShowItems: lambda _, node: f"SHOW {node.name}",
         nodes.ShowCreate: _show_create,

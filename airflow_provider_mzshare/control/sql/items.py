@@ -44,6 +44,8 @@ class CreateTable:
     envelope: Literal["none"] = "none"
     on_decode_error: Literal["record", "stop"] = "record"
     retain_history_seconds: int = DAY_SECONDS
+    snapshot: bool = True
+    """False: the table begins where its source stands when it is made."""
 
     def to_spec(self, reference: str) -> TableSpec:
         """The spec, once the reference is known: the statement's own, or the one the source has."""
@@ -55,6 +57,7 @@ class CreateTable:
             envelope=self.envelope,
             on_decode_error=self.on_decode_error,
             retain_history_seconds=self.retain_history_seconds,
+            snapshot=self.snapshot,
         )
 
 
@@ -65,6 +68,14 @@ class AlterSourceSet:
     name: QualifiedName
     settings: Mapping[str, int | float] = field(default_factory=dict)
     reset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    """``resume`` a stalled table where it stands, or ``resnapshot`` it: fill a new generation from its start."""
+
+    name: QualifiedName
+    action: Literal["resume", "resnapshot"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ class ShowCreate:
     name: QualifiedName
 
 
-Statement = CreateSource | CreateTable | AlterSourceSet | DropItem | Show | ShowCreate
+Statement = CreateSource | CreateTable | AlterSourceSet | AlterTable | DropItem | Show | ShowCreate
 
 
 @dataclass(frozen=True)

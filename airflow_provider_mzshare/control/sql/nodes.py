@@ -42,6 +42,12 @@ class AlterSource(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False, "reset": False}
 
 
+class AlterTable(exp.Expression):
+    """``action`` is RESUME or RESNAPSHOT."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "action": True}
+
+
 class DropItem(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "exists": False, "cascade": False}
 

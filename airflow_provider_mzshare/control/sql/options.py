@@ -49,4 +49,6 @@ SOURCE_SETTINGS = {
     "TRIGGER INTERVAL": Setting("trigger_interval_ms", 1, " milliseconds"),
     "MAX RECORDS PER TICK": Setting("max_records_per_tick"),
     "IDLE TICK INTERVAL": Setting("idle_tick_seconds", 1_000, " seconds"),
+    "BACKFILL RATE": Setting("backfill_rate"),
+    "CUTOVER WAIT": Setting("cutover_wait_ms", 1, " milliseconds"),
 }

@@ -40,13 +40,16 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
             envelope=spec.envelope,
             on_decode_error=spec.on_decode_error,
             retain_history_seconds=spec.retain_history_seconds,
+            snapshot=spec.snapshot,
         )
     )
 
 
-def print_settings(settings: Mapping[str, int | float]) -> str:
-    """As they are written between the brackets of WITH and SET."""
-    return ", ".join(option.sql(dialect=MzShare) for option in _settings(settings))
+def print_settings(settings: Mapping[str, int | float | None]) -> str:
+    """As they are written between the brackets of WITH and SET; one that is not set has no such form."""
+    unset = [f"no {name}" for name, known in SOURCE_SETTINGS.items() if settings.get(known.field, 0) is None]
+    given = {field: value for field, value in settings.items() if value is not None}
+    return ", ".join([option.sql(dialect=MzShare) for option in _settings(given)] + unset)
 
 
 def _name(name: QualifiedName) -> exp.Table:
@@ -115,6 +118,8 @@ def _table_settings(statement: items.CreateTable) -> list[nodes.Option]:
         settings.append(_option("ON DECODE ERROR", exp.Literal.string(statement.on_decode_error.upper())))
     if (seconds := statement.retain_history_seconds) != DAY_SECONDS:
         settings.append(_option("RETAIN HISTORY", exp.Literal.string(format_duration(seconds * 1_000))))
+    if not statement.snapshot:
+        settings.append(_option("SNAPSHOT", exp.false()))
     return settings
 
 
@@ -122,6 +127,10 @@ def _alter_source(statement: items.AlterSourceSet) -> exp.Expr:
     words = {setting.field: name for name, setting in SOURCE_SETTINGS.items()}
     reset = [exp.Var(this=words[field]) for field in statement.reset]
     return nodes.AlterSource(this=_name(statement.name), settings=_settings(statement.settings), reset=reset)
+
+
+def _alter_table(statement: items.AlterTable) -> exp.Expr:
+    return nodes.AlterTable(this=_name(statement.name), action=statement.action.upper())
 
 
 def _drop_item(statement: items.DropItem) -> exp.Expr:
@@ -141,6 +150,7 @@ _NODES: dict[type[items.Statement], Callable[[Any], exp.Expr]] = {
     items.CreateSource: _create_source,
     items.CreateTable: _create_table,
     items.AlterSourceSet: _alter_source,
+    items.AlterTable: _alter_table,
     items.DropItem: _drop_item,
     items.Show: lambda statement: nodes.ShowItems(this=statement.what.upper()),
     items.ShowCreate: _show_create,

@@ -145,6 +145,10 @@ class Reader(PostgresParser):
         text = minus + digits if digits != "0" else "0"
         return exp.Literal(this=text, is_string=False).update_positions(start)
 
+    def _read_boolean(self) -> exp.Boolean:
+        token = self._curr
+        return exp.Boolean(this=self._read_choice(("TRUE", "FALSE")) == "TRUE").update_positions(token)
+
     def _read_options(self, known: Mapping[str, Callable[[], exp.Expr]]) -> list[Option]:
         """``(NAME [=] value, …)``; each at most once."""
         seen: set[str] = set()
@@ -166,3 +170,16 @@ class Reader(PostgresParser):
             self.raise_error(f"{name} is given twice", start)
         seen.add(name)
         return exp.Var(this=name).update_positions(start)
+
+    def _read_with(self, known: Mapping[str, Callable[[], exp.Expr]], *instead: str) -> list[Option]:
+        """``[WITH (…)]``, at the end of a statement."""
+        settings = self._read_options(known) if (given := self._match_text_seq("WITH")) else []
+        self._read_end(*() if given else (*instead, "WITH"))
+        return settings
+
+    def _read_known(self, what: str, known: Iterable[str], later: Iterable[str]) -> str:
+        """A word we know; one that is planned is refused by name."""
+        for word in later:
+            if self._match_text_seq(*word.split(), advance=False):
+                self.raise_error(f"{what} {word} is not supported yet; there is {listing(known, 'and')}")
+        return self._read_choice(known)

@@ -12,6 +12,7 @@ from airflow_provider_mzshare.control.sql.binding import Binder, qualified_name
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.items import (
     AlterSourceSet,
+    AlterTable,
     CreateSource,
     CreateTable,
     DropItem,
@@ -33,9 +34,9 @@ from airflow_provider_mzshare.control.sql.scanning import refuse, scan
 from airflow_provider_mzshare.errors import StatementError
 
 __all__ = [
-    "DEFAULT_SCHEMA", "AlterSourceSet", "CreateSource", "CreateTable", "DropItem", "Kind", "QualifiedName", "Show",
-    "ShowCreate", "Statement", "Transaction", "parse_name", "parse_script", "print_create_source",
-    "print_create_table", "print_settings", "print_statement",
+    "DEFAULT_SCHEMA", "AlterSourceSet", "AlterTable", "CreateSource", "CreateTable", "DropItem", "Kind",
+    "QualifiedName", "Show", "ShowCreate", "Statement", "Transaction", "parse_name", "parse_script",
+    "print_create_source", "print_create_table", "print_settings", "print_statement",
 ]  # fmt: skip
 
 T = TypeVar("T")

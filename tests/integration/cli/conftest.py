@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
@@ -16,6 +16,8 @@ import pytest
 
 from airflow_provider_mzshare.cli.main import run
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support.kafka import Record, create_topic, produce
+from tests.support.statements import Session
 
 ROOT = Path(__file__).parents[3]
 
@@ -80,3 +82,24 @@ def broker_cli(cli: Cli, kafka: EmbeddedKafka) -> Cli:
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}
     cli.env["AIRFLOW_CONN_BROKER"] = json.dumps(connection)
     return cli
+
+
+@pytest.fixture
+def sql(tmp_path: Path, kafka: EmbeddedKafka) -> Iterator[Session]:
+    session = Session(f"sqlite:///{tmp_path / 'catalog.db'}", kafka)
+    yield session
+    session.catalog.close()
+
+
+@pytest.fixture
+def sql_on_both(catalog_url: str, kafka: EmbeddedKafka) -> Iterator[Session]:
+    session = Session(catalog_url, kafka)
+    yield session
+    session.catalog.close()
+
+
+@pytest.fixture
+def topic(kafka: EmbeddedKafka) -> str:
+    name = create_topic(kafka, 2)
+    produce(kafka, name, [Record(b'{"a": 1}', partition=number % 2) for number in range(10)])
+    return name

@@ -111,7 +111,9 @@ def test_a_servers_catalog_is_made_only_when_asked_for(cli: Cli, catalog_url: st
 def test_statements_come_from_an_argument_a_file_or_standard_input(broker_cli: Cli, topic: str) -> None:
     file = broker_cli.home.parent / "create.sql"
     file.write_text(SOURCE.format(topic=topic) + "-- a comment\n" + TABLE)
-    assert broker_cli.ok("sql", "-f", str(file)).out == "CREATE SOURCE public.s u1\nCREATE TABLE public.t u2\n"
+    assert broker_cli.ok("sql", "-f", str(file)).out == (
+        "CREATE SOURCE public.s u1\nCREATE TABLE public.t u2 (joins at the next tick)\n"
+    )
     answer = broker_cli.ok("sql", "-f", "-", "-o", "json", stdin="SHOW TABLES; SHOW CREATE TABLE t;")
     first, second = answer.json
     assert (first["command"], len(first["rows"])) == ("SHOW TABLES", 1)  # type: ignore[arg-type]
@@ -245,10 +247,12 @@ def test_a_stalled_table_is_told_everywhere(broker_cli: Cli, topic: str) -> None
     assert source["hint"] == "mzshare status public.s"
     (table,) = broker_cli.ok("status", "s", "-o", "json").json
     assert (table["status"], table["source_health"], table["job"]) == ("stalled", "running", source["job"])
-    assert str(table["hint"]).startswith("mzshare sql 'DROP TABLE public.t'")
+    assert str(table["hint"]).startswith("mzshare sql 'ALTER TABLE public.t RESUME'")
     assert "table public.t is stalled: partition 0, offset 1: not JSON" in broker_cli.error("wait", "s")
     lines = on_terminal(broker_cli, "status", "s", NO_COLOR="1", COLUMNS="80").splitlines()
-    assert lines[-1].startswith("public.t: partition 0, offset 1: not JSON. Try: mzshare sql 'DROP TABLE public.t'")
+    assert lines[-1].startswith(
+        "public.t: partition 0, offset 1: not JSON. Try: mzshare sql 'ALTER TABLE public.t RESUME'"
+    )
 
 
 def test_a_status_fits_a_terminal_of_80_columns(broker_cli: Cli, topic: str) -> None:

@@ -11,13 +11,17 @@ import pytest
 
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
 from airflow_provider_mzshare.control.catalog import Catalog, items, jobs
+from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.jobs import Job
+from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.reconciler import Outcome, Reconciler
 from airflow_provider_mzshare.control.runs import handle_of
 from airflow_provider_mzshare.control.status import StatusReader
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.storage.ticks import arrivals
+from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Tick
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec, TableSpec
 from tests.support.waiting import wait_until
@@ -53,20 +57,66 @@ class Home:
                 items.create_table(session, name=("public", f"{name}_{number}"), source_id=source_id, spec=table)
         return source_id
 
+    def late_tables(self, source_id: ItemId, *names: str) -> BackfillId:
+        """Tables of a source that has moved on, created together."""
+        with self.catalog.write() as session:
+            spec = TableSpec(reference="t", format="text")
+            made = [
+                items.create_table(session, name=("public", name), source_id=source_id, spec=spec) for name in names
+            ]
+            backfill_id = items.get_table_item(session, made[0]).backfill_id
+        assert backfill_id is not None
+        return backfill_id
+
+    def table(self, name: str) -> items.TableItem:
+        with self.catalog.read() as session:
+            return items.find_table(session, ("public", name))
+
+    def tick(self, source_id: ItemId, times: int = 1) -> Tick:
+        """What the ingestion app does, under the lease of whoever has it; give back the last one."""
+        store = CatalogTickStore(self.catalog, source_id)
+        lease = store.load().lease
+        holder = Holder(lease.job_id, lease.epoch) if lease.job_id else store.claim(JobId("test"))
+        for _ in range(times):
+            lower = store.load().upper
+            upper = Position({"0": lower["0"] + 5})
+            tick = store.mint(holder, lower=lower, upper=upper, incarnation="topic-id")
+            store.commit(holder, tick.number, {member.table_id: Done() for member in store.members()}, {})
+        if lease.job_id is None:
+            store.release(holder)
+        return tick
+
+    def follow(self, source_id: ItemId, backfill_id: BackfillId, *, to: int | None = None) -> None:
+        """What the backfill's app does: all ticks up to one, for all its tables, 5 records in half a second."""
+        store = CatalogBackfillStore(self.catalog, source_id, backfill_id)
+        lease = store.lease()
+        holder = Holder(lease.job_id, lease.epoch) if lease.job_id else store.claim(JobId("test-backfill"))
+        tables = arrivals.arriving(store.load(), backfill_id)
+        first = min(table.next_tick for table in tables.values())
+        ticks = [tick for tick in store.ticks(first, 1_000) if to is None or tick.number <= to]
+        outcomes = {table_id: Done() for table_id in tables}
+        store.follow(holder, first=first, last=ticks[-1], outcomes=outcomes, stats={"busy_ms": 500 * len(ticks)})
+        if lease.job_id is None:
+            store.release(holder)
+
+    def stall(self, source_id: ItemId) -> None:
+        store = CatalogTickStore(self.catalog, source_id)
+        store.stall(store.claim(JobId("test")), "catalog_behind", "the catalog has lost its tail")
+
     def set_desired(self, source_id: ItemId, desired: items.Desired) -> None:
         with self.catalog.write() as session:
             items.set_desired(session, source_id, desired)
 
-    def jobs(self, source_id: ItemId) -> list[Job]:
+    def jobs(self, source_id: ItemId, kind: jobs.Kind = "ingest") -> list[Job]:
         """Newest first."""
         with self.catalog.read() as session:
-            return list(jobs.last_jobs(session, source_id, 100))
+            return list(jobs.last_jobs(session, source_id, 100, kind=kind))
 
-    def running(self, source_id: ItemId) -> Job:
-        """Wait for the source's newest job to run."""
+    def running(self, source_id: ItemId, kind: jobs.Kind = "ingest") -> Job:
+        """Wait for the source's newest job of a kind to run."""
 
         def look() -> Job | None:
-            newest = self.jobs(source_id)[0]
+            newest = self.jobs(source_id, kind)[0]
             assert newest.is_active, f"{newest.state}: {newest.error}"
             return newest if newest.state == "running" else None
 
@@ -113,5 +163,5 @@ def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator
 
 def done(outcomes: list[Outcome], *actions: str) -> list[tuple[str, str]]:
     """What was done, without tidying up unless asked for."""
-    wanted = actions or ("start", "stop", "lost", "wait", "remove")
+    wanted = actions or ("start", "stop", "lost", "wait", "remove", "arm", "retire")
     return [(outcome.action, outcome.subject) for outcome in outcomes if outcome.action in wanted]

@@ -12,13 +12,14 @@ import sys
 import threading
 from pathlib import Path
 
-from airflow_provider_mzshare.compute.jobs import Exit, IngestionJob, read_job_file
+from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job_file
 from airflow_provider_mzshare.compute.launchers.process import process_identity
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.ingestion.lease import Heartbeat, take_lease
-from airflow_provider_mzshare.types.ids import ItemId, JobId
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 
 
 def main(argv: list[str]) -> int:
@@ -36,8 +37,8 @@ def main(argv: list[str]) -> int:
     return run(job, catalog, stop)
 
 
-def run(job: IngestionJob, catalog: Catalog, stop: threading.Event) -> int:
-    job_id, store = JobId(job.job_id), CatalogTickStore(catalog, ItemId(job.source_id))
+def run(job: AppJob, catalog: Catalog, stop: threading.Event) -> int:
+    job_id, store = JobId(job.job_id), store_for(job, catalog)
     try:
         holder = take_lease(store, job_id, seconds=job.lease_seconds, stop=stop)
     except MzShareError as error:
@@ -48,16 +49,33 @@ def run(job: IngestionJob, catalog: Catalog, stop: threading.Event) -> int:
             jobs.set_state(session, job_id, "running", expect={"starting"})
         print("2026-01-02 03:04:05,678 WARNING mzshare.ingest a stand-in moves no data", flush=True)
         print("running", flush=True)
-        while not stop.wait(0.05) and not heartbeat.fenced.is_set():
-            if "deaf" in job.source_name or "stubborn" in job.source_name:
+        while not stop.wait(0.05):
+            if "stubborn" in job.source_name:
+                continue
+            if heartbeat.fenced.is_set() or is_over(store, job):
+                break
+            if "deaf" in job.source_name:
                 continue
             with catalog.read() as session:
                 if jobs.stop_requested(session, job_id):
                     break
-    end(catalog, job_id, "stopped", None)
-    store.release(holder)
+    over = is_over(store, job)
+    end(catalog, job_id, "finished" if over else "stopped", None)
+    if not over:
+        store.release(holder)
     print("stopped", flush=True)
     return Exit.STOPPED
+
+
+def store_for(job: AppJob, catalog: Catalog) -> CatalogTickStore | CatalogBackfillStore:
+    if job.backfill_id is None:
+        return CatalogTickStore(catalog, ItemId(job.source_id))
+    return CatalogBackfillStore(catalog, ItemId(job.source_id), BackfillId(job.backfill_id))
+
+
+def is_over(store: CatalogTickStore | CatalogBackfillStore, job: AppJob) -> bool:
+    """A backfill ends when none of its tables is left."""
+    return job.backfill_id is not None and job.backfill_id not in store.load().backfills
 
 
 def end(catalog: Catalog, job_id: JobId, state: str, error: str | None) -> None:

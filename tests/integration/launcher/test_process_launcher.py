@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_provider_mzshare.compute.jobs import IngestionJob
+from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher, find_app, process_identity
 from airflow_provider_mzshare.errors import LaunchFailed
@@ -70,8 +70,8 @@ def handles(launcher: ProcessLauncher) -> Iterator[list[Handle]]:
         launcher.kill(handle)
 
 
-def job_in(folder: Path, *, name: str = "public.s") -> IngestionJob:
-    return IngestionJob(
+def job_in(folder: Path, *, name: str = "public.s") -> AppJob:
+    return AppJob(
         job_id=f"ingest-{folder.name}",
         source_id="u1",
         source_name=name,
@@ -131,9 +131,9 @@ def test_a_run_outlives_the_process_that_started_it(app: Path, tmp_path: Path, h
     folder = tmp_path / "a"
     script = (
         "import sys; from pathlib import Path\n"
-        "from airflow_provider_mzshare.compute.jobs import IngestionJob\n"
+        "from airflow_provider_mzshare.compute.jobs import AppJob\n"
         "from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher\n"
-        "job = IngestionJob.model_validate_json(sys.stdin.read())\n"
+        "job = AppJob.model_validate_json(sys.stdin.read())\n"
         "handle = ProcessLauncher(Path(sys.argv[1])).start(job)\n"
         "print(handle.pid, handle.started)\n"
     )

@@ -16,6 +16,7 @@ from airflow_provider_mzshare.control.catalog.models import CollectionRow, JobRo
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.plans import Wait
 from airflow_provider_mzshare.control.reconciler import Outcome
+from airflow_provider_mzshare.control.starting import Starter
 from airflow_provider_mzshare.storage.ticks.state import Done
 from airflow_provider_mzshare.types.ids import ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
@@ -65,7 +66,7 @@ def test_two_apps_forced_on_one_source_leave_one_owner(home: Home) -> None:
     first = home.running(source_id)
     with home.catalog.read() as session:
         source = items.get_source_item(session, source_id)
-    second = home.reconciler()._job_for(source)
+    second = Starter(home.catalog, home.settings, home.connections, home.launcher).job_for(source)
     with home.catalog.write() as session:
         jobs.create_job(
             session, kind="ingest", source_id=source_id, launcher="process", folder=str(second.folder),

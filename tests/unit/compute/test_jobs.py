@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.compute.jobs import Exit, IngestionJob, read_job_file, write_job_file
+from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job_file, write_job_file
 from airflow_provider_mzshare.errors import BadJobFile, BadSetting
 
 
-def make_job(folder: Path) -> IngestionJob:
-    return IngestionJob(
+def make_job(folder: Path) -> AppJob:
+    return AppJob(
         job_id="ingest-1",
         source_id="u1",
         source_name="public.s",
@@ -62,7 +62,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
         read_job_file(tmp_path / "link")
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"later_field": 1}, {"lease_seconds": -1}])
+@pytest.mark.parametrize("change", [{"version": 1}, {"later_field": 1}, {"lease_seconds": -1}])
 def test_another_versions_job_is_refused_without_quoting_it(tmp_path: Path, change: dict[str, object]) -> None:
     path = write_job_file(make_job(tmp_path))
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
@@ -79,7 +79,15 @@ def test_a_missing_file_is_one_clear_error(tmp_path: Path) -> None:
 
 def test_spark_settings_outside_the_allow_list_never_enter_a_job(tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match=r"spark\.jars"):
-        IngestionJob(**{**make_job(tmp_path).model_dump(), "spark_conf": {"spark.jars": "x"}})
+        AppJob(**{**make_job(tmp_path).model_dump(), "spark_conf": {"spark.jars": "x"}})
+
+
+@pytest.mark.parametrize(("kind", "backfill_id"), [("backfill", None), ("ingest", "b-1"), ("other", None)])
+def test_a_backfill_and_nothing_else_names_its_backfill(tmp_path: Path, kind: str, backfill_id: str | None) -> None:
+    with pytest.raises(ValueError, match="backfill"):
+        AppJob(**{**make_job(tmp_path).model_dump(), "kind": kind, "backfill_id": backfill_id})
+    made = AppJob(**{**make_job(tmp_path).model_dump(), "kind": "backfill", "backfill_id": "b-1"})
+    assert read_job_file(write_job_file(made)) == made
 
 
 def test_secrets_are_not_shown(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from airflow_provider_mzshare.control.plans import (
     HEALTHY_SECONDS,
     KEEP_LOGS,
     Action,
+    Arm,
+    BackfillView,
     DroppedTable,
     GiveUp,
     JobView,
@@ -140,3 +142,90 @@ def test_scratch_of_ended_jobs_goes_and_the_newest_logs_stay() -> None:
 def test_folders_of_dropped_tables_are_removed() -> None:
     table = DroppedTable("u2", "public.t", ("u2-g1-data-ab",))
     assert plan(Overview(dropped=(table,))) == [RemoveTable("public.t", "it was dropped", table)]
+
+
+# ── backfills ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SUBJECT = "backfill b-1 for public.a, public.b"
+
+
+def planned_backfill(
+    *jobs: JobView,
+    tables: tuple[str, ...] = ("public.a", "public.b"),
+    status: str = "active",
+    desired: str = "running",
+    ready: tuple[str, ...] = (),
+    at_once: bool = False,
+) -> list[Action]:
+    """Beside an ingestion app that runs, or should not."""
+    runs = (running("ingest"),) if (status, desired) == ("active", "running") else ()
+    backfill = BackfillView("b-1", tables, jobs)
+    source = SourceView("u1", "public.s", status, desired, 3, runs, (backfill,), ready)
+    return plan(Overview(sources=(source,)), at_once=at_once)
+
+
+def test_a_backfill_is_started_once_and_takes_nothing_from_the_ingestion_app() -> None:
+    assert planned_backfill() == [Start(SUBJECT, "it should run", "u1", "b-1")]
+    assert planned_backfill(running()) == []
+    source = SourceView("u1", "public.s", "active", "running", 3, (), (BackfillView("b-1", ("t",), (running(),)),))
+    assert plan(Overview(sources=(source,))) == [Start("public.s", "it should run", "u1")], (
+        "its job is no ingestion job"
+    )
+
+
+def test_a_backfill_goes_on_whatever_holds_its_source_up() -> None:
+    assert planned_backfill(status="stalled") == [Start(SUBJECT, "it should run", "u1", "b-1")]
+    assert planned_backfill(running(), status="stalled") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "why", "by_itself"),
+    [
+        ({"desired": "stopped"}, "its source was asked to stop", False),
+        ({"status": "dropped"}, "the source is dropped", False),
+        ({"tables": ()}, "it is over", True),
+    ],
+)
+def test_a_backfill_that_should_not_run_is_stopped_and_not_started(
+    changes: dict[str, object], why: str, by_itself: bool
+) -> None:
+    assert planned_backfill(**changes) == []  # type: ignore[arg-type]
+    (stop,) = planned_backfill(running("j2"), running("j1"), **changes)  # type: ignore[arg-type]
+    assert isinstance(stop, Stop)
+    assert (stop.why, stop.job_ids, stop.by_itself) == (why, ("j2", "j1"), by_itself)
+
+
+@pytest.mark.parametrize("trouble", [{"process": "gone"}, {"heart_stopped": True}, {"process": "absent"}])
+def test_a_lost_backfill_is_given_up_and_started_after_its_own_back_off(trouble: dict[str, object]) -> None:
+    given_up, start = planned_backfill(running(**trouble))
+    assert (type(given_up), type(start)) == (GiveUp, Start)
+    given_up, wait = planned_backfill(running(**{**trouble, "age": 40.0}), failed("j0", ended_ago=50))
+    assert isinstance(given_up, GiveUp)
+    assert isinstance(wait, Wait)
+    assert (wait.subject, wait.seconds) == (SUBJECT, 10.0)
+    assert isinstance(planned_backfill(failed(), at_once=True)[0], Start)
+    assert isinstance(planned_backfill(JobView("j1", "finished", ran=1.0))[0], Start), "new tables have come to it"
+
+
+def test_what_is_close_enough_is_armed_where_it_can_be_cut_over() -> None:
+    (arm,) = planned_backfill(running(), ready=("public.a",))
+    assert arm == Arm("public.s", "public.a may be cut over", "u1")
+    assert not [a for a in planned_backfill(status="stalled", ready=("public.a",)) if isinstance(a, Arm)]
+    assert not [a for a in planned_backfill(desired="stopped", ready=("public.a",)) if isinstance(a, Arm)]
+
+
+def test_the_newest_logs_of_all_backfills_of_a_source_stay_and_scratch_goes() -> None:
+    """Jobs of ended backfills, the older one first."""
+    old, new = (
+        BackfillView(
+            name, (), tuple(JobView(f"{name}{n}", "finished", age=age + n, has_folder=True) for n in range(15))
+        )
+        for name, age in (("old", 1000.0), ("new", 10.0))
+    )
+    source = SourceView("u1", "public.s", "active", "running", 1, (running(),), (old, new))
+    tidied = [a.job_id for a in plan(Overview(sources=(source,))) if isinstance(a, Tidy)]
+    assert tidied == [f"old{n}" for n in range(5, 15)]
+    (tidy,) = planned_backfill(JobView("j1", "finished", has_scratch=True, has_folder=True), tables=())
+    assert tidy == Tidy("public.s", "its run has ended", "j1")
+    dropped = planned_backfill(JobView("j1", "finished", has_folder=True), tables=(), status="dropped")
+    assert dropped == [Tidy("public.s", "its log is an old one", "j1", True)]

@@ -49,10 +49,55 @@ DROP SCHEMA s
 --! line 1, column 6: DROP SCHEMA is not supported; $STATEMENTS
 
 ALTER TABLE t RENAME TO u
---! line 1, column 7: ALTER TABLE is not supported; $STATEMENTS
+--! line 1, column 15: expected RESUME or RESNAPSHOT, found RENAME
 
 ALTER;
---! line 1, column 6: expected SOURCE, found the end of the statement
+--! line 1, column 6: expected SOURCE or TABLE, found the end of the statement
+
+ALTER VIEW v RESUME
+--! line 1, column 7: ALTER VIEW is not supported; $STATEMENTS
+
+ALTER TABLE
+--! line 1, column 12: expected a table name, found the end of the statement
+
+ALTER TABLE t
+--! line 1, column 14: expected RESUME or RESNAPSHOT, found the end of the statement
+
+ALTER TABLE t RESUME NOW
+--! line 1, column 22: expected the end of the statement, found NOW
+
+ALTER TABLE t SET (SNAPSHOT false)
+--! line 1, column 15: expected RESUME or RESNAPSHOT, found SET
+
+ALTER SOURCE s RESUME
+--! line 1, column 16: expected SET or RESET, found RESUME
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (SNAPSHOT)
+--! line 1, column 56: expected TRUE or FALSE, found )
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (SNAPSHOT = 'false')
+--! line 1, column 59: expected TRUE or FALSE, found 'false'
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (SNAPSHOT = 0)
+--! line 1, column 59: expected TRUE or FALSE, found 0
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (SNAPSHOT false, SNAPSHOT true)
+--! line 1, column 64: SNAPSHOT is given twice
+
+ALTER SOURCE s SET (BACKFILL RATE -1)
+--! line 1, column 35: expected records per second, a whole number, found -
+
+ALTER SOURCE s SET (BACKFILL RATE = '10')
+--! line 1, column 37: expected records per second, a whole number, found '10'
+
+ALTER SOURCE s SET (BACKFILL RATE 1.5)
+--! line 1, column 35: expected records per second, a whole number, found 1.5
+
+ALTER SOURCE s SET (CUTOVER WAIT 250)
+--! line 1, column 34: expected a duration such as '250ms', found 250
+
+ALTER SOURCE s SET (CUTOVER WAIT 'never')
+--! line 1, column 34: CUTOVER WAIT 'never' is not a duration such as '500ms', '10s' or '1 day'
 
 SHOW
 --! line 1, column 5: expected SOURCES, TABLES or CREATE, found the end of the statement
@@ -203,10 +248,10 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') extra
 --! line 1, column 53: expected WITH or the end of the statement, found extra
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH ()
---! line 1, column 59: expected TRIGGER INTERVAL, MAX RECORDS PER TICK or IDLE TICK INTERVAL, found )
+--! line 1, column 59: expected TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE or CUTOVER WAIT, found )
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH (SIZE '1')
---! line 1, column 59: there is no option SIZE here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL
+--! line 1, column 59: there is no option SIZE here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH (TRIGGER INTERVAL 500)
 --! line 1, column 76: expected a duration such as '500ms', found 500
@@ -387,7 +432,7 @@ CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (RETAIN HISTORY FOR '1500ms')
 --! line 1, column 67: RETAIN HISTORY FOR '1500ms' is not a whole number of seconds
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (TEXT COLUMNS (a))
---! line 1, column 48: there is no option TEXT COLUMNS here; options are: ON DECODE ERROR, RETAIN HISTORY
+--! line 1, column 48: there is no option TEXT COLUMNS here; options are: ON DECODE ERROR, RETAIN HISTORY, SNAPSHOT
 
 ALTER SOURCE s
 --! line 1, column 15: expected SET or RESET, found the end of the statement
@@ -402,7 +447,7 @@ ALTER SOURCE s RESET (TRIGGER INTERVAL '1s')
 --! line 1, column 40: expected , or ), found '1s'
 
 ALTER SOURCE s RESET (TOPIC)
---! line 1, column 23: there is no option TOPIC here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL
+--! line 1, column 23: there is no option TOPIC here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT
 
 BEGIN; SHOW SOURCES; BEGIN; COMMIT
 --! line 1, column 22: BEGIN inside a transaction: expected COMMIT first

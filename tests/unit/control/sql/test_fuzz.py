@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from airflow_provider_mzshare.control.sql.durations import MAX_MS, format_duration, parse_duration
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.statements import (
+    AlterTable,
     CreateSource,
     CreateTable,
     DropItem,
@@ -134,6 +135,8 @@ def test_odd_names_survive_print_and_parse(name: QualifiedName, source: Qualifie
         DropItem("table", name, True, True),
         ShowCreate(None, name),
         ShowCreate("source", name),
+        AlterTable(name, "resume"),
+        AlterTable(name, "resnapshot"),
     ):
         assert parse_script(print_statement(statement))[0].statements == (statement,)
 

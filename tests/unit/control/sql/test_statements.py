@@ -18,6 +18,7 @@ from airflow_provider_mzshare.control.sql.parser import STATEMENTS
 from airflow_provider_mzshare.control.sql.scanning import MAX_SCRIPT_BYTES
 from airflow_provider_mzshare.control.sql.statements import (
     AlterSourceSet,
+    AlterTable,
     CreateSource,
     CreateTable,
     DropItem,
@@ -29,6 +30,7 @@ from airflow_provider_mzshare.control.sql.statements import (
     parse_script,
     print_create_source,
     print_create_table,
+    print_settings,
     print_statement,
 )
 from airflow_provider_mzshare.errors import StatementError
@@ -167,6 +169,16 @@ def test_the_defaults_of_a_table_are_those_of_its_spec() -> None:
             "ALTER SOURCE s RESET (IDLE TICK INTERVAL, TRIGGER INTERVAL)",
             AlterSourceSet(QualifiedName("public", "s"), {}, ("idle_tick_seconds", "trigger_interval_ms")),
         ),
+        (
+            "ALTER SOURCE s SET (BACKFILL RATE 0, CUTOVER WAIT '1.5s')",
+            AlterSourceSet(QualifiedName("public", "s"), {"backfill_rate": 0, "cutover_wait_ms": 1_500}, ()),
+        ),
+        (
+            "ALTER SOURCE s RESET (BACKFILL RATE)",
+            AlterSourceSet(QualifiedName("public", "s"), {}, ("backfill_rate",)),
+        ),
+        ("ALTER TABLE a.t RESUME", AlterTable(QualifiedName("a", "t"), "resume")),
+        ("ALTER TABLE t RESNAPSHOT", AlterTable(QualifiedName("public", "t"), "resnapshot")),
     ],
 )
 def test_small_statements(sql: str, statement: Statement) -> None:
@@ -174,7 +186,9 @@ def test_small_statements(sql: str, statement: Statement) -> None:
 
 
 def test_every_source_setting_can_be_written() -> None:
-    settings = SourceSettings(trigger_interval_ms=60_000, max_records_per_tick=7, idle_tick_seconds=0.5).model_dump()
+    settings = SourceSettings(
+        trigger_interval_ms=60_000, max_records_per_tick=7, idle_tick_seconds=0.5, backfill_rate=8, cutover_wait_ms=9
+    ).model_dump()
     statement = AlterSourceSet(QualifiedName("public", "s"), settings)
     assert one(print_statement(statement)) == statement
 
@@ -195,6 +209,16 @@ def test_print_create_source_parses_back() -> None:
     assert print_create_source(statement.name, statement.spec, statement.settings) == sql
 
 
+def test_settings_in_a_message_say_which_are_not_set() -> None:
+    settings = {"cutover_wait_ms": 250, "backfill_rate": None, "max_records_per_tick": 5}
+    assert print_settings(settings) == "MAX RECORDS PER TICK 5, CUTOVER WAIT '250 milliseconds', no BACKFILL RATE"
+
+
+def test_a_table_spec_from_before_snapshots_is_read_as_one_with_its_history() -> None:
+    old = '{"version": 1, "reference": "t", "format": "text"}'
+    assert TableSpec.model_validate_json(old) == TableSpec(reference="t", format="text", snapshot=True)
+
+
 def test_print_create_table_parses_back() -> None:
     spec = TableSpec(
         reference="shop.orders",
@@ -203,11 +227,13 @@ def test_print_create_table_parses_back() -> None:
         include=(Include(what="timestamp", name="timestamp"), Include(what="key", name="k")),
         on_decode_error="stop",
         retain_history_seconds=0,
+        snapshot=False,
     )
     sql = print_create_table(QualifiedName("a", "t"), QualifiedName("b", "s"), spec)
     assert sql == (
         'CREATE TABLE a.t ("Id" numeric(10,2), x double precision) FROM SOURCE b.s (REFERENCE "shop.orders") '
-        "FORMAT JSON INCLUDE TIMESTAMP, KEY AS k WITH (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '0 seconds')"
+        "FORMAT JSON INCLUDE TIMESTAMP, KEY AS k WITH (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '0 seconds', "
+        "SNAPSHOT FALSE)"
     )
     statement = one(sql)
     assert isinstance(statement, CreateTable)
@@ -410,9 +436,9 @@ def test_a_text_that_only_sqlglot_cannot_read_still_has_a_place(monkeypatch: pyt
 
 def test_every_sql_block_of_the_reference_is_a_valid_script() -> None:
     blocks = re.findall(r"^```sql\n(.*?)^```", DOC.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 7
+    assert len(blocks) == 8
     shown = {type(s) for block in blocks for transaction in parse_script(block) for s in transaction.statements}
-    assert shown == {AlterSourceSet, CreateSource, CreateTable, DropItem, Show, ShowCreate}
+    assert shown == {AlterSourceSet, AlterTable, CreateSource, CreateTable, DropItem, Show, ShowCreate}
 
 
 def test_the_reference_names_every_type_and_every_spelling() -> None:

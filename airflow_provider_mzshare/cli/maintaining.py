@@ -1,0 +1,35 @@
+"""The command ``maintain``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+
+_COLUMNS = ("table", "since", "data_files", "log_files", "bytes", "trouble")
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(maintain)
+
+
+def maintain(
+    source: Annotated[str | None, typer.Argument(help="Only this source's tables.", show_default=False)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Move since as retention says, remove what it passed an hour ago, and ask owners to merge small files."""
+    from airflow_provider_mzshare.control.maintenance import maintain as do
+    from airflow_provider_mzshare.control.names import find_source
+
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
+        only = None if source is None else find_source(catalog, source).id
+        done = do(catalog, chosen.warehouse, only=only, dry_run=dry_run)
+    print_rows(_COLUMNS, [asdict(one) for one in done], output)
+    if any(one.trouble for one in done):
+        raise typer.Exit(1)

@@ -1,0 +1,169 @@
+"""What the apps in ``spark_apps`` share: their job's row in the catalog, signals, session and upstream, exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
+import psutil
+
+from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job_file
+from airflow_provider_mzshare.compute.session import open_session
+from airflow_provider_mzshare.control.catalog import jobs, lookup
+from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.errors import MzShareError, TransientError
+from airflow_provider_mzshare.storage.apps import App, End
+from airflow_provider_mzshare.storage.connections import Connection
+from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
+from airflow_provider_mzshare.storage.ingestion.shipping import pack_writer, worker_conf
+from airflow_provider_mzshare.types.ids import ItemId, JobId
+
+log = logging.getLogger(__name__)
+
+EXITS = {
+    "stopped": Exit.STOPPED,
+    "finished": Exit.STOPPED,
+    "fenced": Exit.FENCED,
+    "stalled": Exit.STALLED,
+    "failed": Exit.FAILED,
+}
+
+
+class JobRecord:
+    """This run's row in the catalog."""
+
+    def __init__(self, catalog: Catalog, job_id: JobId) -> None:
+        self._catalog, self._job_id = catalog, job_id
+
+    def started(self) -> bool:
+        pid = os.getpid()
+        with self._catalog.write() as session:
+            return jobs.note_start(
+                session,
+                self._job_id,
+                pid=pid,
+                pid_started=psutil.Process(pid).create_time(),
+                host=socket.gethostname(),
+            )
+
+    def running(self) -> None:
+        with self._catalog.write() as session:
+            jobs.set_state(session, self._job_id, "running", expect={"starting"})
+
+    def trouble(self, text: str | None) -> None:
+        with self._catalog.write() as session:
+            jobs.note_trouble(session, self._job_id, text)
+
+    def stop_requested(self) -> bool:
+        with self._catalog.read() as session:
+            return jobs.stop_requested(session, self._job_id)
+
+    def ended(self, end: End) -> None:
+        for pause in (1, 2, 4, 8, 0):
+            try:
+                with self._catalog.write() as session:
+                    jobs.note_trouble(session, self._job_id, end.error)
+                    jobs.set_state(
+                        session,
+                        self._job_id,
+                        end.state,
+                        expect=jobs.ACTIVE,
+                        exit_code=EXITS[end.state],
+                    )
+                return
+            except TransientError as error:
+                # Should it stay away, the reconciler finds the process gone.
+                log.warning("%s could not say how it ended: %s", self._job_id, error)
+                time.sleep(pause)
+
+
+class Parts(TypedDict):
+    """What every app is made of, whatever its kind."""
+
+    spark: Any
+    upstream: KafkaUpstream
+    reader: KafkaReader
+    source_id: ItemId
+    job_id: JobId
+    root: str
+    folder: Path
+    lease_seconds: float
+    heartbeat_seconds: float
+    stop: threading.Event
+    stop_requested: Callable[[], bool]
+    on_running: Callable[[], None]
+    on_trouble: Callable[[str | None], None]
+
+
+Make = Callable[[AppJob, Catalog, Parts], App]
+
+
+def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
+    """Read the job, run the app that ``make`` puts together, and say how it ended."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        job = read_job_file(Path(argv[0]))
+    except (MzShareError, IndexError) as error:
+        sys.stderr.write(f"error: {error.line if isinstance(error, MzShareError) else usage}\n")
+        return Exit.WRONG_USE
+    catalog = Catalog(job.catalog_url)
+    record = JobRecord(catalog, JobId(job.job_id))
+    if not record.started():
+        log.warning("%s was given up before it started", job.job_id)
+        return Exit.FENCED
+    try:
+        with _parts(job, catalog, record, stop) as parts:
+            end = make(job, catalog, parts).run()
+    except Exception as error:
+        log.exception("%s failed", job.job_id)
+        end = End("failed", error.line if isinstance(error, MzShareError) else f"{type(error).__name__}: {error}")
+    record.ended(end)
+    return EXITS[end.state]
+
+
+@contextmanager
+def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Event) -> Iterator[Parts]:
+    with catalog.read() as session:
+        source = lookup.get_source_item(session, ItemId(job.source_id))
+    config = KafkaConfig.from_connection(Connection.from_dict(job.connection))
+    with (
+        KafkaUpstream(config, source.spec.topic) as upstream,
+        open_session(
+            f"mzshare {job.source_name} {job.job_id}",
+            master=job.master,
+            jars=job.jars,
+            scratch=job.folder / "scratch",
+            conf={**worker_conf(job.master), **job.spark_conf},
+            py_files=[pack_writer(job.folder)],
+        ) as spark,
+    ):
+        yield {
+            "spark": spark,
+            "upstream": upstream,
+            "reader": KafkaReader(spark, config, source.spec.topic),
+            "source_id": ItemId(job.source_id),
+            "job_id": JobId(job.job_id),
+            "root": job.warehouse,
+            "folder": job.folder,
+            "lease_seconds": job.lease_seconds,
+            "heartbeat_seconds": job.heartbeat_seconds,
+            "stop": stop,
+            "stop_requested": record.stop_requested,
+            "on_running": record.running,
+            "on_trouble": record.trouble,
+        }

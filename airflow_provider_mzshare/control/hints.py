@@ -1,0 +1,20 @@
+"""Next steps for users, as commands to paste: names may hold quotes of either kind."""
+
+from __future__ import annotations
+
+import shlex
+
+
+def sql(statement: str) -> str:
+    return f"mzshare sql {shlex.quote(statement)}"
+
+
+def command(verb: str, name: str) -> str:
+    return f"mzshare {verb} {shlex.quote(name)}"
+
+
+def noted(error: str, name: str) -> tuple[str, str]:
+    """Reason and hint from an error as an app notes it: one line, with its own next step at the end."""
+    reason, _, step = error.partition(". Try: ")
+    logs = command("logs", name)
+    return reason, f"{step}, or {logs}" if step else logs

@@ -1,0 +1,84 @@
+"""Starts the apps of sources and of backfills. Whether one should run is decided elsewhere."""
+
+from __future__ import annotations
+
+import os
+
+from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute.java import java_program
+from airflow_provider_mzshare.compute.jobs import AppJob
+from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.compute.masters import backfill_master
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.storage.connections import ConnectionStore
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
+
+
+class Starter:
+    def __init__(self, catalog: Catalog, settings: Settings, connections: ConnectionStore, launcher: Launcher) -> None:
+        self._catalog, self._settings = catalog, settings
+        self._connections, self._launcher = connections, launcher
+
+    def start(self, source_id: ItemId, backfill_id: BackfillId | None = None) -> str:
+        """The app of a source, or of one of its backfills; says what came of it."""
+        with self._catalog.read() as session:
+            source = items.get_source_item(session, source_id)
+        job = self.job_for(source, backfill_id)
+        if present := self._record(job, source_id, backfill_id):
+            return present
+        try:
+            handle = self._launcher.start(job)
+        except MzShareError as error:
+            with self._catalog.write() as session:
+                job_rows.set_state(session, JobId(job.job_id), "failed", expect=job_rows.ACTIVE, error=error.line)
+            raise
+        return f"job {job.job_id}, pid {handle.pid}"
+
+    def _record(self, job: AppJob, source_id: ItemId, backfill_id: BackfillId | None) -> str:
+        """The job's row first, behind the source's lock: of two who want to start, one does.
+
+        :returns: why it must not be started after all; empty when it is recorded.
+        """
+        with self._catalog.locked(source_id) as (session, state):
+            if backfill_id is not None and backfill_id not in state.backfills:
+                return f"backfill {backfill_id} is over"
+            present = job_rows.active_jobs(session, source_id, kind=job.kind, backfill_id=backfill_id)
+            if present:
+                return f"job {present[0].id} is there already"
+            job_rows.create_job(
+                session,
+                kind=job.kind,
+                source_id=source_id,
+                backfill_id=backfill_id,
+                launcher=self._launcher.name,
+                folder=str(job.folder),
+                master=job.master,
+                job_id=JobId(job.job_id),
+            )
+        return ""
+
+    def job_for(self, source: items.SourceItem, backfill_id: BackfillId | None = None) -> AppJob:
+        """Everything that can be wrong here is wrong before a job exists."""
+        java_program(os.environ)
+        kind: job_rows.Kind = "ingest" if backfill_id is None else "backfill"
+        chosen, job_id = self._settings, new_job_id(kind)
+        return AppJob(
+            kind=kind,
+            job_id=job_id,
+            source_id=source.id,
+            source_name=str(QualifiedName(*source.name)),
+            backfill_id=backfill_id,
+            catalog_url=self._catalog.url,
+            warehouse=chosen.warehouse,
+            master=chosen.master if backfill_id is None else backfill_master(chosen.master),
+            connection=self._connections.get(source.spec.connection).to_dict(),
+            folder=chosen.jobs / source.id / job_id,
+            lease_seconds=chosen.lease_seconds,
+            heartbeat_seconds=chosen.heartbeat_seconds,
+            spark_conf=dict(chosen.spark_conf),
+            jars=[str(path) for path in jars.spark_jars(chosen.jars or jars.default_folder())],
+        )

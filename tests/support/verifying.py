@@ -1,0 +1,195 @@
+"""Tables on a real topic, written by the fan-out's own writer and commits, without Spark; and ways to spoil them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.arrivals import arm_table
+from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.lookup import TableItem, get_table_item
+from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.writers import CatalogMember
+from airflow_provider_mzshare.control.upstreams import open_upstream
+from airflow_provider_mzshare.control.verification import Verified, verify_table
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.collections import Collection, collection_uri, create_collection
+from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
+from airflow_provider_mzshare.storage.connections import Connection, FixedConnections
+from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan, errors_schema
+from airflow_provider_mzshare.storage.fanout.results import merge_results
+from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.ticks.state import Done, Tick, Written
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import ColumnSpec, KafkaSourceSpec, TableSpec
+from tests.support.kafka import consume, positions
+
+JSON_SPEC = TableSpec(
+    reference="topic",
+    format="json",
+    columns=(ColumnSpec(name="n", type="bigint"), ColumnSpec(name="name", type="text")),
+)
+
+Spoil = Callable[[pa.Table], pa.Table]
+
+
+class Pipeline:
+    """One source with a log of ticks; its tables get exactly the records of each tick, unless ``spoil`` is set.
+
+    ``spoil`` changes the records before they are decoded: rows, hashes and certificates then agree with each other
+    and not with the source.
+    """
+
+    def __init__(self, kafka: EmbeddedKafka, folder: Path, topic: str) -> None:
+        self._kafka, self.topic = kafka, topic
+        self.root = str(folder / "warehouse")
+        Path(self.root).mkdir(parents=True, exist_ok=True)
+        self.catalog = Catalog(f"sqlite:///{folder / 'catalog.db'}")
+        self.catalog.ensure()
+        connection = Connection("broker", "kafka", extra={"bootstrap.servers": kafka.bootstrap})
+        self.connections = FixedConnections({"broker": connection})
+        spec = KafkaSourceSpec(connection="broker", topic=topic)
+        with open_upstream(self.connections, spec) as upstream:
+            self.incarnation = upstream.describe().topic_id
+            start = upstream.begin_offsets()
+        with self.catalog.write() as session:
+            self.source_id = items.create_source(
+                session, name=("public", "s"), spec=spec, incarnation=self.incarnation, start=start
+            )
+        self.store = CatalogTickStore(self.catalog, self.source_id)
+        self.holder = self.store.claim(JobId("ingest-1"))
+        self.spoil: Spoil | None = None
+
+    def close(self) -> None:
+        self.catalog.close()
+
+    def add_table(self, name: str = "t", spec: TableSpec = JSON_SPEC) -> ItemId:
+        with self.catalog.write() as session:
+            return items.create_table(session, name=("public", name), source_id=self.source_id, spec=spec)
+
+    def table(self, table_id: ItemId) -> TableItem:
+        with self.catalog.read() as session:
+            return get_table_item(session, table_id)
+
+    def tick(self, upper: Position | None = None) -> Tick:
+        """One tick up to the present end of the topic, written and committed for all members."""
+        lower = self.store.load().upper
+        upper = upper or Position(positions(self._kafka, self.topic))
+        if upper == lower:
+            return self.store.mint_empty(self.holder, at=lower, incarnation=self.incarnation)
+        tick = self.store.mint(self.holder, lower=lower, upper=upper, incarnation=self.incarnation)
+        outcomes = {member.table_id: self._write(member, [tick]) for member in self.store.members()}
+        self.store.commit(self.holder, tick.number, outcomes, {})
+        return tick
+
+    def backfill(self, table_id: ItemId) -> None:
+        """Execute all ticks the table has missed as one group, and let it be cut over at the next tick."""
+        backfill_id = self.table(table_id).backfill_id
+        assert backfill_id is not None
+        store = CatalogBackfillStore(self.catalog, self.source_id, backfill_id)
+        holder = store.claim(JobId("backfill-1"))
+        ticks = store.ticks(self.table(table_id).next_tick, 1_000)
+        (member,) = store.members([table_id])
+        outcomes = {table_id: self._write(member, ticks)}
+        store.follow(holder, first=ticks[0].number, last=ticks[-1], outcomes=outcomes, stats={})
+        with self.catalog.write() as session:
+            assert arm_table(session, table_id)
+
+    def verify(self, table_id: ItemId, **options: object) -> Verified:
+        table = self.table(table_id)
+        return verify_table(self.catalog, self.connections, self.root, table, **options)  # type: ignore[arg-type]
+
+    def _write(self, member: CatalogMember, ticks: Sequence[Tick]) -> Done:
+        records = self._records(ticks[0].lower, ticks[-1].upper)
+        plan = _plan(self.root, member, ticks[0].number)
+        for name, schema in ((member.data, plan.members[0].schema), (member.errors, errors_schema())):
+            create_collection(self.root, name, schema)
+        answers = write_partition(iter(records.combine_chunks().to_batches()), plan.to_json())
+        result = merge_results(row for batch in answers for row in batch.to_pylist()).get(member.table_id)
+        written = []
+        for role, name in (("errors", member.errors), ("data", member.data)):
+            files = result.files[role] if result else []
+            assert result is None or result.error is None
+            rows, sums = sum(f.rows for f in files), f"{result.hash(role) if result else 0:032x}"
+            version = self._commit(name, ticks[-1], [FileWritten(f.path, f.size, f.stats, time.time()) for f in files])
+            first = ticks[0].mz_timestamp
+            written.append(Written(name, version, rows, sums, ticks[-1].number, ticks[-1].mz_timestamp, first))
+        return Done(tuple(written), rows=written[1].rows, errors=written[0].rows)
+
+    def _commit(self, name: CollectionId, tick: Tick, files: Sequence[FileWritten]) -> int:
+        result = commit_tick(
+            Collection.open(self.root, name),
+            mz_timestamp=tick.mz_timestamp,
+            files=files,
+            metadata={"mz_tick": str(tick.number), "mz_source": self.source_id},
+            knows=lambda _: True,
+            force=True,
+        )
+        assert result.version is not None
+        return result.version
+
+    def _records(self, lower: Position, upper: Position) -> pa.Table:
+        messages = [
+            m for m in consume(self._kafka, self.topic) if lower[m.partition()] <= m.offset() < upper[m.partition()]
+        ]
+        columns = [
+            [m.key() for m in messages],
+            [m.value() for m in messages],
+            [m.partition() for m in messages],
+            [m.offset() for m in messages],
+            [m.timestamp()[1] * 1_000 for m in messages],
+        ]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, INPUT_SCHEMA, strict=True)]
+        records = pa.Table.from_arrays(arrays, schema=INPUT_SCHEMA)
+        return self.spoil(records) if self.spoil else records
+
+
+def _plan(root: str, member: CatalogMember, tick: int) -> FanoutPlan:
+    spec = member.spec
+    plan = MemberPlan(
+        table_id=member.table_id,
+        format=spec.format,
+        columns=tuple((c.name, c.type) for c in spec.columns),
+        include=tuple((i.what, i.name) for i in spec.include),
+        data_path=collection_uri(root, member.data),
+        errors_path=collection_uri(root, member.errors),
+    )
+    return FanoutPlan(tick, (plan,))
+
+
+def without(partition: int, offset: int) -> Spoil:
+    return lambda records: records.filter(pa.array([at != (partition, offset) for at in _places(records)]))
+
+
+def twice(partition: int, offset: int) -> Spoil:
+    return lambda records: pa.concat_tables(
+        [records, records.filter(pa.array([at == (partition, offset) for at in _places(records)]))]
+    )
+
+
+def changed(partition: int, offset: int, value: bytes) -> Spoil:
+    def spoil(records: pa.Table) -> pa.Table:
+        old = records.column("value").to_pylist()
+        new = [value if at == (partition, offset) else v for at, v in zip(_places(records), old, strict=True)]
+        return records.set_column(1, "value", pa.array(new, pa.binary()))
+
+    return spoil
+
+
+def invented(partition: int, offset: int) -> Spoil:
+    """A record that the source does not have, beside its first."""
+
+    def spoil(records: pa.Table) -> pa.Table:
+        row = {**records.slice(0, 1).to_pylist()[0], "partition": partition, "offset": offset}
+        return pa.concat_tables([records, pa.Table.from_pylist([row], INPUT_SCHEMA)])
+
+    return spoil
+
+
+def _places(records: pa.Table) -> list[tuple[int, int]]:
+    return list(zip(records.column("partition").to_pylist(), records.column("offset").to_pylist(), strict=True))
