@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog import items, reads
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.errors import NeedsBackfill, NotReadable
+from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.compaction import compact
 from airflow_provider_mzshare.storage.reading import read_spark
@@ -41,9 +41,6 @@ def test_idle_then_reconfigured_then_without_tables(stack: Stack, kafka: Embedde
         items.create_table(session, name=("public", "words"), source_id=source, spec=WORDS.spec(topic))
     produce(kafka, topic, [good(n) for n in range(100)])
     stack.wait_caught_up(source, NAMES)
-
-    with stack.catalog.write() as session, pytest.raises(NeedsBackfill, match="needs a backfill"):
-        items.create_table(session, name=("public", "late"), source_id=source, spec=WORDS.spec(topic))
 
     # A smaller limit per tick is taken up by the running app.
     slow = FAST.model_copy(update={"max_records_per_tick": 10, "trigger_interval_ms": 100})

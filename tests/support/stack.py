@@ -16,23 +16,29 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute import jars
-from airflow_provider_mzshare.compute.jobs import IngestionJob
+from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
-from airflow_provider_mzshare.control.catalog import items, jobs, reads
+from airflow_provider_mzshare.compute.masters import backfill_master
+from airflow_provider_mzshare.control.catalog import arrivals, items, jobs, reads
+from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.lookup import TableItem, find_source, find_table
 from airflow_provider_mzshare.control.catalog.models import CollectionRow, TickRow
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.apps import App, End
+from airflow_provider_mzshare.storage.backfill.runner import Backfill
 from airflow_provider_mzshare.storage.connections import Connection
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
 from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
-from airflow_provider_mzshare.storage.ingestion.runner import End, Ingestion
+from airflow_provider_mzshare.storage.ingestion.runner import Ingestion
 from airflow_provider_mzshare.storage.reading import read_arrow
-from airflow_provider_mzshare.types.ids import ItemId, JobId, new_job_id
+from airflow_provider_mzshare.storage.ticks import arrivals as rules
+from airflow_provider_mzshare.storage.ticks.state import TableState
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
 from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourceSpec, SourceSettings, Start, TableSpec
 from tests.support.model import Expected, difference, expected, records, within
 from tests.support.waiting import wait_until
@@ -67,9 +73,9 @@ class Table:
 
 
 class RunningApp:
-    """An ingestion in a thread of this process, with the real Spark, broker, catalog and warehouse."""
+    """An app in a thread of this process, with the real Spark, broker, catalog and warehouse."""
 
-    def __init__(self, app: Ingestion) -> None:
+    def __init__(self, app: App) -> None:
         self.app = app
         self.end: End | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -163,6 +169,23 @@ class Stack:
                 items.create_table(session, name=("public", table.name), source_id=source_id, spec=table.spec(topic))
         return source_id
 
+    def add(self, source_id: ItemId, tables: Sequence[Table], *, snapshot: bool = True) -> None:
+        """In one transaction, to a source that may be running."""
+        topic = self.topic(source_id)
+        with self.catalog.write() as session:
+            for table in tables:
+                items.create_table(
+                    session,
+                    name=("public", table.name),
+                    source_id=source_id,
+                    spec=table.spec(topic),
+                    snapshot=snapshot,
+                )
+
+    def topic(self, source_id: ItemId) -> str:
+        with self.catalog.read() as session:
+            return items.get_source_item(session, source_id).spec.topic
+
     def store(self, source_id: ItemId) -> CatalogTickStore:
         return CatalogTickStore(self.catalog, source_id)
 
@@ -174,19 +197,58 @@ class Stack:
         with self.catalog.read() as session:
             return find_source(session, ("public", name)).id
 
+    # ── arrivals ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def arrival(self, name: str) -> TableState | None:
+        """The table, or its new generation, while a backfill brings it up."""
+        table = self.table(name)
+        return rules.arriving(self.store(table.source_id).load()).get(table.id)
+
+    def backfill_id(self, name: str) -> BackfillId:
+        arrival = self.arrival(name)
+        assert arrival is not None, f"{name} is not brought up by anybody"
+        assert arrival.backfill_id is not None
+        return arrival.backfill_id
+
+    def arm(self, name: str, timeout: float = 60) -> None:
+        """Wait until the table can converge, and let it."""
+
+        def armed() -> bool:
+            with self.catalog.write() as session:
+                arrivals.arm_table(session, self.table(name).id)
+            arrival = self.arrival(name)
+            return arrival is None or arrival.status == "converging"
+
+        wait_until(armed, timeout, f"{name} to converge")
+
+    def wait_cut_over(self, names: Sequence[str], timeout: float = 60) -> None:
+        for name in names:
+            self.arm(name, timeout)
+        wait_until(lambda: all(not self.arrival(name) for name in names), timeout, f"the cutover of {', '.join(names)}")
+        assert {name: self.table(name).status for name in names} == dict.fromkeys(names, "live")
+
     # ── apps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self, source_id: ItemId, **changes: Any) -> RunningApp:
         """In this process."""
+        given = self._parts(source_id) | {"store": self.store(source_id)}
+        return RunningApp(Ingestion(**{**given, **changes}))
+
+    def start_backfill(self, name: str, **changes: Any) -> RunningApp:
+        """The backfill that brings a table up, in this process."""
+        source_id, backfill_id = self.table(name).source_id, self.backfill_id(name)
+        store = CatalogBackfillStore(self.catalog, source_id, backfill_id)
+        given = self._parts(source_id) | {"store": store, "backfill_id": backfill_id}
+        return RunningApp(Backfill(**{**given, **changes}))
+
+    def _parts(self, source_id: ItemId) -> dict[str, Any]:
         assert self.spark is not None
-        with self.catalog.read() as session:
-            topic = items.get_source_item(session, source_id).spec.topic
+        topic = self.topic(source_id)
         job_id = new_job_id("test")
         folder = self.folder / "jobs" / job_id
         folder.mkdir(parents=True)
-        given: dict[str, Any] = {
+        return {
             "spark": self.spark,
-            "store": self.store(source_id),
             "upstream": self.upstream(topic),
             "reader": KafkaReader(self.spark, self.config, topic),
             "source_id": source_id,
@@ -197,7 +259,6 @@ class Stack:
             "heartbeat_seconds": self.heartbeat_seconds,
             "stop": threading.Event(),
         }
-        return RunningApp(Ingestion(**{**given, **changes}))
 
     @contextmanager
     def running(self, source_id: ItemId, **changes: Any) -> Iterator[RunningApp]:
@@ -211,23 +272,40 @@ class Stack:
         self, source_id: ItemId, *, master: str = "local[2]", spark_conf: Mapping[str, str] | None = None
     ) -> Handle:
         """Detached, as a user would."""
-        job_id = new_job_id("ingest")
+        return self._launch("ingest", source_id, None, master, spark_conf or {})
+
+    def launch_backfill(self, name: str, *, master: str = "local[2]") -> Handle:
+        """The backfill that brings a table up, detached and at low priority."""
+        return self._launch("backfill", self.table(name).source_id, self.backfill_id(name), backfill_master(master), {})
+
+    def _launch(
+        self,
+        kind: Any,
+        source_id: ItemId,
+        backfill_id: BackfillId | None,
+        master: str,
+        spark_conf: Mapping[str, str],
+    ) -> Handle:
+        job_id = new_job_id(kind)
         folder = self.folder / "jobs" / job_id
         with self.catalog.write() as session:
             jobs.create_job(
                 session,
-                kind="ingest",
+                kind=kind,
                 source_id=source_id,
+                backfill_id=backfill_id,
                 launcher="process",
                 folder=str(folder),
                 master=master,
                 job_id=job_id,
             )
         return self.launcher.start(
-            IngestionJob(
+            AppJob(
+                kind=kind,
                 job_id=job_id,
                 source_id=source_id,
                 source_name="test",
+                backfill_id=backfill_id,
                 catalog_url=self.catalog.url,
                 warehouse=str(self.warehouse),
                 master=master,
@@ -235,7 +313,7 @@ class Stack:
                 folder=folder,
                 lease_seconds=self.lease_seconds,
                 heartbeat_seconds=self.heartbeat_seconds,
-                spark_conf=dict(spark_conf or {}),
+                spark_conf=dict(spark_conf),
                 jars=[str(jar) for jar in jars.spark_jars(jars.default_folder())],
             )
         )
@@ -251,9 +329,7 @@ class Stack:
 
     def wait_caught_up(self, source_id: ItemId, names: Sequence[str], timeout: float = 90) -> None:
         """Until the tables stand at what the topic has now, with nothing pending."""
-        with self.catalog.read() as session:
-            topic = items.get_source_item(session, source_id).spec.topic
-        with self.upstream(topic) as upstream:
+        with self.upstream(self.topic(source_id)) as upstream:
             end = upstream.end_offsets()
 
         def there() -> bool:
@@ -271,11 +347,26 @@ class Stack:
         """Values, then partition and offset."""
         with self.catalog.read() as session:
             point = reads.table_read_point(session, find_table(session, ("public", name)).id, tick=tick)
+        table = self._read(point, role).drop_columns(["_mz_tick"])
+        return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+    def _read(self, point: reads.ReadPoint, role: str) -> Any:
         path, version = (
             (point.data_path, point.data_version) if role == "data" else (point.errors_path, point.errors_version)
         )
-        table = read_arrow(str(self.warehouse), path, version, with_system_columns=True).drop_columns(["_mz_tick"])
-        return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return read_arrow(str(self.warehouse), path, version, with_system_columns=True)
+
+    def tick_of_each(self, name: str) -> dict[tuple[int, int], int]:
+        """Partition and offset of every row, in data or errors, to the tick that it says it belongs to."""
+        with self.catalog.read() as session:
+            point = reads.table_read_point(session, find_table(session, ("public", name)).id)
+        found: dict[tuple[int, int], int] = {}
+        for role in ("data", "errors"):
+            table = self._read(point, role).select(["_mz_partition", "_mz_offset", "_mz_tick"])
+            for partition, offset, tick in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                assert (partition, offset) not in found, f"{name}: {partition}/{offset} twice"
+                found[partition, offset] = tick
+        return found
 
     def check(self, topic: str, tables: Sequence[Table]) -> None:
         """Every table equals the model of the topic, up to where the table says it is."""

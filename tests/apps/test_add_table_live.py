@@ -1,0 +1,35 @@
+"""A table is added to a source under load: it is exact, the shared app goes on, the other tables keep their pace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support.live import add_table_live, check_exact
+from tests.support.stack import Stack
+
+
+def test_adding_a_table_disturbs_nobody(stack: Stack, kafka: EmbeddedKafka) -> None:
+    measured = add_table_live(stack, kafka, history=30_000, tables=4, per_second=1_000, steady_seconds=8)
+    print(measured)
+    check_exact(stack, measured)
+    assert measured.ratio <= 13, "ten times what is aimed at: other work of the machine is measured here too"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1500)
+def test_adding_a_table_with_a_long_history_keeps_the_others_pace(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    runs = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        stack = Stack(folder, kafka, Catalog(f"sqlite:///{folder / 'catalog.db'}"))
+        measured = add_table_live(stack, kafka, history=1_000_000, tables=8, per_second=2_000, steady_seconds=60)
+        print(measured)
+        check_exact(stack, measured)
+        assert measured.bytes_per_history <= 1.2
+        runs.append(measured.ratio)
+    assert sorted(runs)[1] <= 1.3, f"in two of three runs at most 1.3 times as long: {runs}"

@@ -1,0 +1,128 @@
+"""Detached backfill apps, killed and stopped at every labelled point: the tables are exact all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from airflow_provider_mzshare.compute.launchers.base import Handle
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.crashpoints import BACKFILL_LABELS, VARIABLE
+from airflow_provider_mzshare.types.ids import ItemId
+from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_logs, check_same_as_sibling, in_ticks, mint, records
+from tests.support.kafka import create_topic, groups, produce
+from tests.support.stack import Stack
+from tests.support.waiting import wait_until
+
+QUICK = ("between_commits", "converging")
+"""What ``make test`` tries; the rest takes its time."""
+
+NAMES = ["late", "numbers"]
+
+
+@pytest.fixture
+def source(stack: Stack, kafka: EmbeddedKafka) -> ItemId:
+    """Three ticks of history, and two tables that come later. No ingestion app runs."""
+    made = stack.create("events", create_topic(kafka, 2), [SIBLING])
+    with stack.running(made):
+        in_ticks(stack, made, ["sibling"], count=3)
+    stack.add(made, [LATE, NUMBERS])
+    return made
+
+
+@contextmanager
+def launched(stack: Stack, crash: str) -> Iterator[Handle]:
+    """A backfill that meets its end at a label. Nothing else of ours may run in this process meanwhile."""
+    os.environ[VARIABLE] = crash
+    try:
+        handle = stack.launch_backfill("late")
+    finally:
+        del os.environ[VARIABLE]
+    try:
+        yield handle
+    finally:
+        stack.launcher.kill(handle)
+
+
+def wait_history(stack: Stack, source: ItemId) -> None:
+    upper = stack.store(source).load().upper
+    wait_until(lambda: all(stack.table(name).position == upper for name in NAMES), 180, "the history")
+
+
+def drive_to(label: str, stack: Stack, source: ItemId) -> None:
+    """What has to happen before a backfill passes the label."""
+    if label not in ("following", "converging"):
+        return
+    wait_history(stack, source)
+    if label == "converging":
+        for name in NAMES:
+            stack.arm(name)
+    produce(stack.kafka, stack.topic(source), records(300, 100))
+    mint(stack, source)
+
+
+def finish(stack: Stack, source: ItemId) -> None:
+    """Another backfill, if there is still something to do, and the cutover."""
+    topic = stack.topic(source)
+    produce(stack.kafka, topic, records(400, 100))
+    with stack.running(source):
+        backfill = stack.start_backfill("late") if stack.arrival("late") else None
+        stack.wait_cut_over(NAMES, timeout=90)
+        if backfill:
+            assert backfill.join().state == "finished"
+        produce(stack.kafka, topic, records(500, 100))
+        stack.wait_caught_up(source, ["sibling", *NAMES])
+    check_same_as_sibling(stack, source)
+    stack.check(topic, [NUMBERS])
+    check_logs(stack, source, NAMES)
+    assert not [g for g in groups(stack.kafka) if g.startswith("spark-kafka")], "a consumer group is left"
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        pytest.param(label, marks=() if label in QUICK else pytest.mark.full)
+        for label in BACKFILL_LABELS
+        if label != "fenced"
+    ],
+)
+def test_killed_at_a_labelled_point(stack: Stack, source: ItemId, label: str) -> None:
+    with launched(stack, label) as handle:
+        drive_to(label, stack, source)
+        wait_until(lambda: stack.launcher.status(handle) == "gone", 180, f"death at {label}")
+        assert "holds b-" in stack.log(handle), stack.log(handle)
+    finish(stack, source)
+
+
+@pytest.mark.full
+def test_killed_when_it_has_just_found_itself_without_tables(stack: Stack, source: ItemId) -> None:
+    with launched(stack, "fenced") as handle:
+        with stack.running(source):
+            stack.wait_cut_over(NAMES, timeout=180)
+            wait_until(lambda: stack.launcher.status(handle) == "gone", 60, "death at its end")
+        assert stack.job(handle.job_id).is_active, "it could not say how it ended"
+    finish(stack, source)
+
+
+@pytest.mark.full
+def test_a_stopped_backfill_that_wakes_up_after_the_cutover_changes_nothing(stack: Stack, source: ItemId) -> None:
+    # It stops itself with the files of the followed tick written and nothing committed.
+    with launched(stack, "files_written@2:stop") as zombie:
+        drive_to("following", stack, source)
+        assert zombie.pid is not None
+        wait_until(lambda: _is_stopped(zombie.pid), 60, "the backfill to stop itself")
+        finish(stack, source)
+        os.kill(zombie.pid, signal.SIGCONT)
+        wait_until(lambda: stack.launcher.status(zombie) == "gone", 60, "the zombie to end")
+        assert stack.job(zombie.job_id).state == "finished", stack.log(zombie)
+    check_same_as_sibling(stack, source)
+    check_logs(stack, source, NAMES)
+
+
+def _is_stopped(pid: int) -> bool:
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] == "T"
