@@ -1,14 +1,16 @@
-"""Keep every source's ingestion app running: start what should run, stop what should not, tidy up, every minute.
+"""Make what runs agree with what should run, every minute: start, stop, re-launch what was lost, cut over, tidy up.
 
-Prerequisites: this provider on the worker, ``MZSHARE_HOME`` (or ``MZSHARE_CATALOG`` and ``MZSHARE_WAREHOUSE``) in its
-environment, and the sources' connections in Airflow. Apps outlive the task and Airflow itself.
+Prerequisites: this provider on the worker, the catalog's place in the connection ``mzshare_default`` or in
+``MZSHARE_HOME``, and the sources' connections in Airflow. Apps outlive the task and Airflow itself.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from airflow.sdk import dag, task
+from airflow.sdk import dag
+
+from airflow_provider_mzshare.operators.ingestion import ReconcileOperator
 
 
 @dag(
@@ -20,11 +22,7 @@ from airflow.sdk import dag, task
     doc_md=__doc__,
 )
 def mzshare_reconcile() -> None:
-    @task.bash
-    def reconcile() -> str:
-        return "mzshare reconcile"
-
-    reconcile()
+    ReconcileOperator(task_id="reconcile")
 
 
 mzshare_reconcile()

@@ -1,1 +1,1 @@
-"""SURFACE: doors from Airflow to the rest. airflow itself is imported inside functions only."""
+"""SURFACE: doors from Airflow to the rest. ``connections`` is for the command line too, and imports airflow late."""

@@ -19,16 +19,7 @@ class AirflowConnections:
 
     def get(self, name: str) -> Connection:
         found = _from_task(name) if in_task() else _from_backends(name)
-        return Connection(
-            name=name,
-            conn_type=found.conn_type or "",
-            host=found.host or None,
-            port=found.port,
-            login=found.login or None,
-            password=found.password or None,
-            schema=found.schema or None,
-            extra=found.extra_dejson,
-        )
+        return to_connection(name, found, found.extra_dejson)
 
 
 class DefaultConnections:
@@ -44,6 +35,20 @@ class DefaultConnections:
             if not is_airflow_configured(self._environ):
                 raise
         return AirflowConnections().get(name)
+
+
+def to_connection(name: str, found: Any, extra: Mapping[str, Any]) -> Connection:
+    """One of Airflow's as one of ours."""
+    return Connection(
+        name=name,
+        conn_type=found.conn_type or "",
+        host=found.host or None,
+        port=found.port,
+        login=found.login or None,
+        password=found.password or None,
+        schema=found.schema or None,
+        extra=extra,
+    )
 
 
 def default_connections() -> ConnectionStore:

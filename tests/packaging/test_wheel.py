@@ -33,11 +33,13 @@ def test_the_wheel_carries_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
 
 
-def test_the_wheel_registers_the_command_and_the_dialect(wheel: Path) -> None:
+def test_the_wheel_registers_the_command_the_provider_and_the_dialect(wheel: Path) -> None:
     points = configparser.ConfigParser()
     points.read_string(_member(wheel, "entry_points.txt"))
     assert points["console_scripts"]["mzshare"] == "airflow_provider_mzshare.cli.main:main"
     assert "mzshare" in points["sqlglot.dialects"]
+    assert points["apache_airflow_provider"]["provider_info"].endswith(":get_provider_info")
+    assert "mzshare" in points["airflow.plugins"]
     assert "\nRequires-Python: >=3.10\n" in _member(wheel, "METADATA")
 
 

@@ -1,0 +1,1 @@
+"""Tables as assets of Airflow."""

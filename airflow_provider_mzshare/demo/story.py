@@ -1,0 +1,99 @@
+"""The demo's steps: quickstart, a look at the steady state, a table added by its DAG, and the summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+
+from airflow_provider_mzshare.demo.measuring import Gauge, now_ms
+from airflow_provider_mzshare.demo.producer import Writer
+from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+
+TOPIC, SOURCE, PARTITIONS, HISTORY, PER_SECOND = "orders", "shop", 4, 300_000, 2_000
+OLD, NEW = (f"{SOURCE}_rows", f"{SOURCE}_documents"), f"{SOURCE}_amounts"
+STEADY_SECONDS, RUN_SECONDS = 30.0, 600.0
+GAP_LIMIT = 1.3
+"""What the old tables' longest commit gap may grow by while the new one arrives; reported, with twice the slack."""
+
+
+class Story:
+    def __init__(
+        self, console: Console, broker: EmbeddedKafka, airflow: EmbeddedAirflow, gauge: Gauge, writer: Writer
+    ) -> None:
+        self._say, self._console = console.print, console
+        self._broker, self._airflow, self._gauge, self._writer = broker, airflow, gauge, writer
+
+    def tell(self) -> bool:
+        say = self._say
+        self._writer.send(HISTORY)
+        self._writer.start()
+        say(f"A topic with {HISTORY:,} records in {PARTITIONS} partitions, and {PER_SECOND:,} more every second.")
+        self._run("mzshare_quickstart", {"kafka_conn_id": "demo_kafka", "topic": TOPIC, "source": SOURCE})
+        say(f"Two tables live from one read. {STEADY_SECONDS:.0f} s of that, to compare with:")
+        steady = now_ms()
+        self._watch(lambda: now_ms() - steady >= STEADY_SECONDS * 1000)
+        read_before = self._broker.bytes_out(TOPIC)
+        added = now_ms()
+        self._run("mzshare_add_table", {"source": SOURCE, "table": NEW})
+        done = now_ms()
+        history_bytes = self._broker.bytes_out(TOPIC) - read_before
+        self._writer.stop()
+        say("The producer has stopped; the tables catch up.")
+        self._watch(self._caught_up, limit=120.0)
+        before, during = self._gauge.longest_gap(steady, added), self._gauge.longest_gap(added, done)
+        return self._summary(before, during, history_bytes)
+
+    def _run(self, dag_id: str, conf: Mapping[str, Any]) -> None:
+        """Trigger a DAG as its form does, and show the tables until it has ended."""
+        self._airflow.wait_for_dag(dag_id)
+        run_id = self._airflow.trigger(dag_id, conf)
+        self._say(f"\n[bold]{dag_id}[/bold] {dict(conf)}")
+        self._watch(lambda: self._airflow.state(dag_id, run_id) in ("success", "failed"), limit=RUN_SECONDS)
+        tasks = self._airflow.tasks(dag_id, run_id)
+        self._say("  " + ", ".join(f"{name.rpartition('.')[2]}: {state}" for name, state in tasks.items()))
+        if self._airflow.state(dag_id, run_id) != "success":
+            raise SystemExit(f"{dag_id} failed; its logs are in {self._airflow.folder / 'logs'}")
+
+    def _watch(self, over: Callable[[], bool], limit: float = RUN_SECONDS) -> None:
+        deadline = time.monotonic() + limit
+        with Live(console=self._console, refresh_per_second=4) as screen:
+            while not over():
+                for _ in range(3):
+                    screen.update(self._gauge.picture(self._writer.sent))
+                    time.sleep(0.7)
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"this took more than {limit:.0f} s")
+            screen.update(self._gauge.picture(self._writer.sent))
+
+    def _caught_up(self) -> bool:
+        return all(t.rows + t.errors == self._writer.sent for t in self._gauge.tables())
+
+    def _summary(self, before: float, during: float, history_bytes: int) -> bool:
+        sent, gauge = self._writer.sent, self._gauge
+        tables = {t.name.removeprefix("public."): t for t in gauge.tables()}
+        proof = gauge.certificate(NEW)
+        exact = {
+            "every table has a row for every record": all(t.rows == sent for t in tables.values()),
+            f"{OLD[0]} holds each id once": gauge.holds(OLD[0], "id", range(sent)),
+            f"{NEW} was cut over, with a certificate": proof is not None,
+            "the shared app was started once": gauge.ingestion_starts() == 1,
+        }
+        ratio = during / before if before else 0.0
+        self._say(f"\n{len(tables)} tables, {sent:,} records each")
+        for what, holds in exact.items():
+            self._say(f"  {'yes' if holds else '[red]NO[/red]'}  {what}")
+        if proof is not None:
+            self._say(f"  cutover at tick {proof.tick}: the backfill wrote {proof.rows:,} rows, hash {proof.data_hash}")
+        topic = self._broker.bytes_in(TOPIC)
+        self._say(f"  bytes from the broker per topic byte: {self._broker.bytes_out(TOPIC) / topic:.2f}")
+        self._say(f"    (one shared read, the backfill and the proof; {history_bytes / topic:.2f} while it was added)")
+        self._say(
+            f"  longest gap between commits of the old tables: {before:.2f} s before, {during:.2f} s during "
+            f"({ratio:.2f} times; {GAP_LIMIT} is the aim)"
+        )
+        return all(exact.values()) and during <= max(before * GAP_LIMIT * 2, 5.0)

@@ -1,0 +1,115 @@
+"""An Airflow connection to a catalog: its settings, the open catalog, and the Test button. Does nothing by itself."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from airflow.sdk import BaseHook
+
+from airflow_provider_mzshare.errors import MzShareError, UnknownConnection
+from airflow_provider_mzshare.hooks.connections import AirflowConnections, default_connections
+from airflow_provider_mzshare.hooks.settings import CONN_TYPE, settings_of
+from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.storage.connections import ConnectionStore
+
+if TYPE_CHECKING:
+    # DAG files import this at every parse: what only a running task needs is loaded by that task.
+    from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+    from airflow_provider_mzshare.control.catalog import Catalog
+    from airflow_provider_mzshare.control.reconciler import Reconciler
+    from airflow_provider_mzshare.control.status import StatusReader
+
+DEFAULT_CONN_ID = "mzshare_default"
+START_SECONDS = 180.0
+"""How long an app may take to come up."""
+GRACE_SECONDS = 60.0
+"""How long an app may take to end its current tick."""
+
+
+class CatalogHook(BaseHook):
+    """:param mzshare_conn_id: a connection of type ``mzshare``. The default one may be missing: then the
+    ``MZSHARE_…`` variables of the environment say where things are.
+    """
+
+    conn_name_attr: ClassVar[str] = "mzshare_conn_id"
+    default_conn_name: ClassVar[str] = DEFAULT_CONN_ID
+    conn_type: ClassVar[str] = CONN_TYPE
+    hook_name: ClassVar[str] = "mzshare catalog"
+
+    def __init__(self, mzshare_conn_id: str = DEFAULT_CONN_ID) -> None:
+        super().__init__()
+        self.mzshare_conn_id = mzshare_conn_id
+        self._catalog: Catalog | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        try:
+            return settings_of(AirflowConnections().get(self.mzshare_conn_id))
+        except UnknownConnection:
+            if self.mzshare_conn_id != DEFAULT_CONN_ID:
+                raise
+            return Settings.from_environment()
+
+    @cached_property
+    def connections(self) -> ConnectionStore:
+        """Of the upstreams."""
+        return default_connections()
+
+    # ── the catalog ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def catalog(self) -> Catalog:
+        """Opened when first asked for, and kept until ``close``."""
+        from airflow_provider_mzshare.control.catalog import Catalog
+
+        if self._catalog is None:
+            self._catalog = Catalog(self.settings.catalog_url)
+        return self._catalog
+
+    def get_conn(self) -> Catalog:
+        return self.catalog
+
+    def ensure_catalog(self) -> Catalog:
+        """The same; an embedded catalog that is not there yet is made. One on a server is only made when asked for."""
+        if self.catalog.is_embedded and self.catalog.revision() is None:
+            self.settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.catalog.ensure()
+        return self.catalog
+
+    def close(self) -> None:
+        if self._catalog is not None:
+            self._catalog.close()
+            self._catalog = None
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether the catalog can be used, the warehouse be written to, and the jars are the pinned ones."""
+        from airflow_provider_mzshare.control.doctor import examine_places
+
+        try:
+            findings = list(examine_places(self.settings))
+        except MzShareError as error:
+            return False, error.line
+        finally:
+            self.close()
+        if bad := [finding for finding in findings if not finding.ok]:
+            return False, "; ".join(f"{f.detail}{f'. Try: {f.hint}' if f.hint else ''}" for f in bad)
+        return True, "; ".join(finding.detail for finding in findings)
+
+    # ── what works on it ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def launcher(self) -> ProcessLauncher:
+        from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+
+        return ProcessLauncher()
+
+    def reconciler(self, *, stop_seconds: float = GRACE_SECONDS) -> Reconciler:
+        from airflow_provider_mzshare.control.reconciler import Reconciler
+
+        return Reconciler(self.catalog, self.settings, self.connections, self.launcher, stop_seconds=stop_seconds)
+
+    def status_reader(self, *, ask_upstreams: bool = False) -> StatusReader:
+        from airflow_provider_mzshare.control.status import StatusReader
+
+        return StatusReader(self.catalog, self.launcher, self.connections if ask_upstreams else None)

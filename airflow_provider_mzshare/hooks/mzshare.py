@@ -1,0 +1,193 @@
+"""The one door from Airflow to control: every operator is one call of this hook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.control.answers import Result
+from airflow_provider_mzshare.control.awaiting import (
+    Backfilling,
+    Ingesting,
+    await_backfills,
+    await_ingestion,
+    backfills_of,
+)
+from airflow_provider_mzshare.control.catalog import items
+from airflow_provider_mzshare.control.catalog.arrivals import arm_table
+from airflow_provider_mzshare.control.catalog.backfills import last_backfill
+from airflow_provider_mzshare.control.catalog.convergence import Convergence, convergences
+from airflow_provider_mzshare.control.names import find_item, find_source, typed_name
+from airflow_provider_mzshare.control.reading import EVERYTHING, Query, read_table
+from airflow_provider_mzshare.control.reconciler import Outcome
+from airflow_provider_mzshare.control.sql import statements as sql
+from airflow_provider_mzshare.control.statements import execute_script
+from airflow_provider_mzshare.control.status import SourceStatus, TableStatus
+from airflow_provider_mzshare.errors import UnknownItem
+from airflow_provider_mzshare.hooks.base import GRACE_SECONDS, START_SECONDS, CatalogHook
+from airflow_provider_mzshare.hooks.definitions import source_statement, table_statement
+from airflow_provider_mzshare.hooks.failures import raise_if_failed
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.maintenance import Maintained
+    from airflow_provider_mzshare.control.verification import Verified
+
+POLL_SECONDS = 0.5
+
+
+class MzShareHook(CatalogHook):
+    """Sources, tables and what runs for them. Doing something twice does no harm: control sees to that."""
+
+    # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def run_sql(self, text: str, *, dry_run: bool = False) -> list[Result]:
+        return execute_script(self.ensure_catalog(), text, self.connections, dry_run=dry_run)
+
+    def run_statement(self, statement: sql.Statement) -> Result:
+        return self.run_sql(sql.print_statement(statement))[0]
+
+    def create_source(self, name: str, **definition: Any) -> Result:
+        """The same definition again is no change; another one is a SpecConflict. See ``source_statement``."""
+        return self.run_sql(source_statement(name, **definition))[0]
+
+    def create_tables(self, source: str, tables: Sequence[Mapping[str, Any]]) -> list[Result]:
+        """All or none, and with one backfill for those that need one. See ``table_statement``."""
+        statements = [table_statement(source, table) for table in tables]
+        return self.run_sql(";\n".join(["BEGIN", *statements, "COMMIT"]))
+
+    def drop_table(self, name: str) -> Result:
+        return self.run_statement(sql.DropItem("table", typed_name(name), if_exists=True))
+
+    def drop_source(self, name: str, *, cascade: bool = False) -> Result:
+        """Its apps are stopped as well."""
+        result = self.run_statement(sql.DropItem("source", typed_name(name), if_exists=True, cascade=cascade))
+        if result.id is not None:
+            raise_if_failed(self.reconciler().run(only=ItemId(result.id)))
+        return result
+
+    def resume_table(self, name: str) -> str:
+        """Its status afterwards. One that arrives already, or is live, is left as it is."""
+        table = self.table(name)
+        if table.status == "stalled" or self._replacement(table) == "stalled":
+            self.run_statement(sql.AlterTable(typed_name(name), "resume"))
+        return self.table(name).status
+
+    def resnapshot_table(self, name: str) -> BackfillId | None:
+        """The backfill that fills the new generation; one that is being filled already is not begun anew."""
+        table = self.table(name)
+        if self._replacement(table) not in ("backfilling", "converging"):
+            self.run_statement(sql.AlterTable(typed_name(name), "resnapshot"))
+        with self.catalog.read() as session:
+            return last_backfill(session, table.id)
+
+    def _replacement(self, table: items.TableItem) -> str | None:
+        return self.convergence(table.display).replacement
+
+    # ── what runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reconcile(self) -> list[Outcome]:
+        """Start what should run, stop what should not, arm what can converge, tidy up."""
+        self.ensure_catalog()
+        return self.reconciler().run()
+
+    def start(self, source: str, *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS) -> Ingesting:
+        """Returns once the source's app has committed a tick; it goes on without us."""
+        source_id = self._desire(source, "running")
+        raise_if_failed(self.reconciler().run(only=source_id, at_once=True))
+        return await_ingestion(self.catalog, source_id, timeout=timeout, poll=poll)
+
+    def stop(self, source: str, *, grace: float = GRACE_SECONDS) -> list[Outcome]:
+        """:param grace: how long the current tick may take; then the app is made to end."""
+        source_id = self._desire(source, "stopped")
+        return raise_if_failed(self.reconciler(stop_seconds=grace).run(only=source_id, at_once=True))
+
+    def _desire(self, source: str, desired: items.Desired) -> ItemId:
+        found = find_source(self.catalog, source)
+        with self.catalog.write() as session:
+            items.set_desired(session, found.id, desired)
+        return found.id
+
+    def start_backfill(
+        self, tables: Sequence[str], *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS
+    ) -> Backfilling:
+        """Returns once every table that has to be brought up has an app that does it."""
+        found = [self.table(name) for name in tables]
+        ids = [table.id for table in found]
+        with self.catalog.read() as session:
+            needed = {backfill.source_id for backfill in backfills_of(session, ids)}
+        for source_id in sorted(needed):
+            raise_if_failed(self.reconciler().run(only=source_id, at_once=True))
+        return await_backfills(self.catalog, ids, timeout=timeout, poll=poll)
+
+    def retire_backfill(self, tables: Sequence[str]) -> list[Outcome]:
+        """End the backfills of these tables for good. Tables that are not live yet stall, and can be resumed."""
+        backfills: dict[BackfillId, None] = {}
+        for name in tables:
+            with suppress(UnknownItem):  # dropped meanwhile: whatever it left is the reconciler's to tidy
+                table = self.table(name)
+                with self.catalog.read() as session:
+                    if (last := last_backfill(session, table.id)) is not None:
+                        backfills[last] = None
+        reconciler = self.reconciler()
+        return raise_if_failed([outcome for one in backfills for outcome in reconciler.retire(one)])
+
+    # ── looking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def table(self, name: str) -> items.TableItem:
+        found = typed_name(name)
+        with self.catalog.read() as session:
+            return items.find_table(session, (found.schema, found.name))
+
+    def live_tables(self, source: str) -> list[str]:
+        """Full names."""
+        found = find_source(self.catalog, source)
+        with self.catalog.read() as session:
+            tables = items.list_tables(session, found.id)
+        return [str(sql.QualifiedName(*table.name)) for table in tables if table.status == "live"]
+
+    def status(self, name: str | None = None) -> tuple[list[SourceStatus], list[TableStatus]]:
+        """Of all sources; of one with its tables; or of one table with its source."""
+        reader = self.status_reader()
+        if name is None:
+            return reader.sources(), []
+        item = find_item(self.catalog, name)
+        if isinstance(item, items.SourceItem):
+            source, tables = reader.source(item)
+            return [source], list(tables)
+        source, table = reader.table(item)
+        return [source], [table]
+
+    def convergence(self, table: str) -> Convergence:
+        """How far a table is from being live."""
+        table_id = self.table(table).id
+        with self.catalog.read() as session:
+            return convergences(session, [table_id])[table_id]
+
+    def arm(self, table: str, *, max_lag: int = 1) -> bool:
+        """Ask for the cutover of a table that is close enough; False when it is not, or has been asked already."""
+        table_id = self.table(table).id
+        with self.catalog.write() as session:
+            return arm_table(session, table_id, max_lag=max_lag)
+
+    def verify(self, table: str) -> Verified:
+        """Read the table's range upstream once more and compare, row by row."""
+        from airflow_provider_mzshare.control.verification import verify_table
+
+        return verify_table(self.catalog, self.connections, self.settings.warehouse, self.table(table))
+
+    def maintain(self, source: str | None = None) -> list[Maintained]:
+        """Move ``since``, remove what it has passed, ask owners to compact; for one source's tables or for all."""
+        from airflow_provider_mzshare.control.maintenance import maintain
+
+        only = None if source is None else find_source(self.catalog, source).id
+        return maintain(self.catalog, self.settings.warehouse, only=only)
+
+    def read(
+        self, table: str, query: Query = EVERYTHING, *, as_of_ms: int | None = None, tick: int | None = None
+    ) -> pa.Table:
+        typed_name(table)
+        return read_table(self.catalog, self.settings.warehouse, table, query, as_of_ms=as_of_ms, tick=tick)

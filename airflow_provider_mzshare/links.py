@@ -1,0 +1,45 @@
+"""Links from tasks to the status page and to the logs of jobs; none where the page is not served."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import attrs
+from airflow.sdk import BaseOperatorLink, conf
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+PREFIX = "/mzshare"
+
+
+def page(path: str) -> str:
+    """An address of the status page; empty when it is switched off."""
+    if not conf.getboolean("mzshare", "status_page", fallback=False):
+        return ""
+    base = conf.get("api", "base_url", fallback="") or ""
+    return f"{base.rstrip('/')}{PREFIX}{path}"
+
+
+@attrs.define()
+class StatusLink(BaseOperatorLink):
+    """How the table or source of a task is now."""
+
+    name = "mzshare status"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        subject = getattr(operator, "table", None) or getattr(operator, "source", None)
+        return page(f"/status?name={quote(str(subject))}" if subject else "/status")
+
+
+@attrs.define()
+class JobLogLink(BaseOperatorLink):
+    """The log of the app that a task has started."""
+
+    name = "mzshare job log"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        job_id = getattr(operator, "job_id", None)
+        return page(f"/jobs/{quote(str(job_id), safe='')}/log") if job_id else ""

@@ -1,0 +1,1 @@
+"""Operators: each a verb over one call of the hook."""

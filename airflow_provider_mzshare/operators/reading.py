@@ -1,0 +1,104 @@
+"""The operator that reads tables: a few rows or a count for other tasks, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from airflow_provider_mzshare.errors import NotReadable, TerminalError
+from airflow_provider_mzshare.links import StatusLink
+from airflow_provider_mzshare.operators.base import MzShareOperator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from airflow_provider_mzshare.control.reading import Query
+
+MAX_ROWS = 1_000
+
+
+class ReadTableOperator(MzShareOperator):
+    """Read a table now, or as of a time or a tick: the same answer for ever.
+
+    :param table: the table's name, ``[schema.]name``. (templated)
+    :param columns: only these. (templated)
+    :param as_of: milliseconds since 1970. (templated)
+    :param tick: a tick's number. (templated)
+    :param errors: the records that could not be decoded, instead.
+    :param system_columns: with tick, partition and offset of each row.
+    :param count: return only how many rows there are.
+    :param max_rows: refuse to return more rows than this: XCom is no place for them. Not for ``count`` and ``file``.
+    :param file: write the rows here, as ``.parquet``, ``.csv`` or ``.json`` (one object a line); a path, or a URI of an
+        object store. It is there whole or not at all. (templated)
+    :param file_format: when the file's name does not tell. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "table", "columns", "as_of", "tick", "file", "file_format", *MzShareOperator.template_fields,
+    )  # fmt: skip
+    operator_extra_links = (StatusLink(),)
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        columns: Sequence[str] | None = None,
+        as_of: int | str | None = None,
+        tick: int | str | None = None,
+        errors: bool = False,
+        system_columns: bool = False,
+        count: bool = False,
+        max_rows: int = MAX_ROWS,
+        file: str | None = None,
+        file_format: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table, self.columns, self.as_of, self.tick = table, columns, as_of, tick
+        self.errors, self.system_columns, self.count = errors, system_columns, count
+        self.max_rows, self.file, self.file_format = max_rows, file, file_format
+
+    def perform(self, context: Context) -> Any:
+        """Returns the rows, their count, or ``{"file": …, "rows": …}``."""
+        from airflow_provider_mzshare.cli.render import plain
+        from airflow_provider_mzshare.control.reading import Query
+        from airflow_provider_mzshare.hooks.exports import export, file_format
+
+        if self.count and self.file:
+            raise TerminalError("count and file exclude each other")
+        if self.count:
+            return self._read(Query(columns=["_mz_tick"], errors=self.errors)).num_rows
+        query = Query(
+            columns=self.columns or None,
+            errors=self.errors,
+            with_system_columns=self.system_columns,
+            limit=None if self.file else self.max_rows + 1,
+            ordered=True,
+        )
+        if self.file:
+            chosen = file_format(self.file, self.file_format)
+            rows = self._read(query)
+            export(rows, self.file, chosen)
+            return {"file": self.file, "rows": rows.num_rows}
+        rows = self._read(query)
+        if rows.num_rows > self.max_rows:
+            raise NotReadable(
+                f"table {self.table} has more than the {self.max_rows} rows that may be returned",
+                hint="a file, count, or a larger max_rows",
+            )
+        return plain(rows.to_pylist())
+
+    def _read(self, query: Query) -> pa.Table:
+        return self.hook.read(self.table, query, as_of_ms=_number("as_of", self.as_of), tick=_number("tick", self.tick))
+
+
+def _number(what: str, value: int | str | None) -> int | None:
+    """A template renders to text; an empty one is none."""
+    if value is None or value in ("", "None"):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        raise TerminalError(f"{what} is a whole number, not {value!r}") from None

@@ -1,0 +1,149 @@
+"""Operators about tables: made, healed, filled anew, dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from airflow_provider_mzshare.links import StatusLink
+from airflow_provider_mzshare.operators.base import MzShareOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.hooks.definitions import Columns, Includes
+
+
+class _CreateOperator(MzShareOperator):
+    operator_extra_links = (StatusLink(),)
+
+    def __init__(self, *, source: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+
+    def create(self, context: Context, tables: Sequence[Mapping[str, Any]]) -> list[str]:
+        results = self.hook.create_tables(self.source, tables)
+        for result in results:
+            self.log.info(result.message)
+        names = [result.name for result in results if result.name]
+        self.publish(context, names)
+        return names
+
+
+class CreateTablesFromSourceOperator(_CreateOperator):
+    """Define tables of a source, all or none. Those that have missed some of it share one backfill.
+
+    The same definition again changes nothing; another one under the same name fails and is not retried.
+
+    :param source: the source's name. (templated)
+    :param tables: for each a mapping with ``name``, and as needed ``columns``, ``format``, ``include``,
+        ``reference``, ``snapshot`` and ``options``, as for :class:`CreateTableFromSourceOperator`. (templated)
+    """
+
+    template_fields: Sequence[str] = ("source", "tables", *MzShareOperator.template_fields)
+    template_fields_renderers = {"tables": "py"}  # noqa: RUF012
+
+    def __init__(self, *, tables: Sequence[Mapping[str, Any]], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.tables = tables
+
+    def perform(self, context: Context) -> list[str]:
+        """Returns the tables' full names."""
+        return self.create(context, self.tables)
+
+
+class CreateTableFromSourceOperator(_CreateOperator):
+    """Define one table of a source, as :class:`CreateTablesFromSourceOperator` does.
+
+    :param table: the table's name, ``[schema.]name``. (templated)
+    :param source: the source's name. (templated)
+    :param columns: ``"id bigint, note text"`` or ``[{"name": "id", "type": "bigint"}]``; none: the whole record in the
+        one column ``data``. (templated)
+    :param format: ``json``, ``text`` or ``bytes``. (templated)
+    :param include: metadata columns: ``"offset, key"`` or ``[{"what": "offset", "name": "o"}]``. (templated)
+    :param reference: what of the source; default: its topic. (templated)
+    :param snapshot: False: begin where the source stands now, without a backfill. (templated)
+    :param options: ``{"on_decode_error": "stop", "retain_history": "7 days"}``. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "table", "source", "columns", "format", "include", "reference", "snapshot", "options",
+        *MzShareOperator.template_fields,
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        columns: Columns = (),
+        format: str = "json",
+        include: Includes = (),
+        reference: str | None = None,
+        snapshot: bool | str = True,
+        options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.table, self.columns, self.format, self.include = table, columns, format, include
+        self.reference, self.snapshot, self.options = reference, snapshot, options
+
+    def perform(self, context: Context) -> list[str]:
+        definition = {
+            "name": self.table,
+            "columns": self.columns,
+            "format": self.format,
+            "include": self.include,
+            "reference": self.reference,
+            "snapshot": self.snapshot,
+            "options": self.options,
+        }
+        return self.create(context, [definition])
+
+
+class _TableOperator(MzShareOperator):
+    """:param table: the table's name, ``[schema.]name``. (templated)"""
+
+    template_fields: Sequence[str] = ("table", *MzShareOperator.template_fields)
+    operator_extra_links = (StatusLink(),)
+
+    def __init__(self, *, table: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+
+
+class ResumeTableOperator(_TableOperator):
+    """Let a stalled table go on where it stands: a backfill brings it up to its source, then it is cut over.
+
+    One that is on its way already, or live, is left as it is. ``StartBackfillOperator`` starts the app.
+
+    :param table: the table's name, ``[schema.]name``. (templated)
+    """
+
+    def perform(self, context: Context) -> str:
+        """Returns the table's status."""
+        return self.hook.resume_table(self.table)
+
+
+class ResnapshotTableOperator(_TableOperator):
+    """Fill a table anew from its start, beside the rows it has; readers see the old ones until the cutover.
+
+    A new generation that is being filled already is not begun again. ``StartBackfillOperator`` starts the app.
+
+    :param table: the table's name, ``[schema.]name``. (templated)
+    """
+
+    def perform(self, context: Context) -> str | None:
+        """Returns the backfill's id."""
+        return self.hook.resnapshot_table(self.table)
+
+
+class DropTableOperator(_TableOperator):
+    """Drop a table. One that does not exist is no error.
+
+    :param table: the table's name, ``[schema.]name``. (templated)
+    """
+
+    def perform(self, context: Context) -> str:
+        result = self.hook.drop_table(self.table)
+        self.log.info(result.message)
+        return result.message

@@ -1,0 +1,80 @@
+"""The wait of a deferred ``OffsetsConvergedSensor``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_mzshare.control.convergence import Answer, Question
+from airflow_provider_mzshare.errors import TerminalError
+from airflow_provider_mzshare.events import ConvergedEvent
+from airflow_provider_mzshare.triggers.catalogs import find_settings
+from airflow_provider_mzshare.triggers.poller import wait_for
+from airflow_provider_mzshare.types.ids import ItemId
+
+
+class OffsetsConvergedTrigger(BaseTrigger):
+    """Fire once: when the table is live, or when it cannot become so by itself.
+
+    Any number of these on one catalog share one query an interval. Nothing is kept in memory that matters: a triggerer
+    that takes over asks the same question. Killed by a user, it only stops to ask; the backfill is left alone.
+
+    Arguments are a wire format, for deferred tasks outlive upgrades: new ones get a default, and those of a newer
+    version are left out.
+
+    :param table: the table's name, ``[schema.]name``.
+    :param max_lag: how many ticks it may be behind when its cutover is asked for.
+    :param mzshare_conn_id: the connection that says where the catalog is.
+    :param poll_interval: seconds between two looks; the smallest of all that wait on a catalog counts.
+    :param table_id: the table that bore the name when the wait began: another one of that name is not it.
+    :param generation: the generation that was to become live when the wait began.
+    """
+
+    def __init__(
+        self,
+        table: str,
+        max_lag: int,
+        mzshare_conn_id: str,
+        poll_interval: float,
+        table_id: str | None = None,
+        generation: int | None = None,
+        **later: Any,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.table = table
+        self.max_lag = max_lag
+        self.mzshare_conn_id = mzshare_conn_id
+        self.poll_interval = poll_interval
+        self.table_id = table_id
+        self.generation = generation
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            "airflow_provider_mzshare.triggers.offsets.OffsetsConvergedTrigger",
+            {
+                "table": self.table,
+                "max_lag": self.max_lag,
+                "mzshare_conn_id": self.mzshare_conn_id,
+                "poll_interval": self.poll_interval,
+                "table_id": self.table_id,
+                "generation": self.generation,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        table_id = ItemId(self.table_id) if self.table_id else None
+        question = Question(self.table, self.max_lag, table_id, self.generation)
+        try:
+            settings = await find_settings(self.mzshare_conn_id)
+            answer = await wait_for(settings.catalog_url, question, self.poll_interval)
+        except TerminalError as error:
+            answer = Answer(error=error)
+        yield TriggerEvent(to_event(question, answer).to_payload())
+
+
+def to_event(question: Question, answer: Answer) -> ConvergedEvent:
+    if answer.error is not None:
+        return ConvergedEvent("failed", question.table, error=answer.error.message, hint=answer.error.hint)
+    return ConvergedEvent("converged", question.table, result=answer.result)

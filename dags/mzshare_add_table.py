@@ -1,0 +1,65 @@
+"""Add a table to a source that is running, exactly, while its other tables do not notice.
+
+A temporary backfill app executes the history and follows the source; when both stand at the same offsets, the table is
+cut over to the shared app and the backfill is thrown away. The last task reads the range upstream once more and proves
+that nothing is missing and nothing is there twice.
+
+Prerequisites: a source whose app runs (see ``mzshare_quickstart``). Running it again with the same form changes
+nothing. After a failure the backfill is retired and the table stalls; ``ALTER TABLE … RESUME`` goes on where it stood.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from airflow.sdk import Param, dag
+
+from airflow_provider_mzshare.task_groups import add_tables
+
+ASSETS = "mzshare_added_tables"
+"""Downstream DAGs may be scheduled on this alias, or on the table's own asset."""
+
+
+@dag(
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    tags=["mzshare"],
+    doc_md=__doc__,
+    params={
+        "source": Param("shop", type="string", minLength=1, description="The source to add to."),
+        "table": Param("shop_amounts", type="string", minLength=1, description="The new table: [schema.]name."),
+        "columns": Param(
+            "amount double precision",
+            type=["null", "string"],
+            description="Columns with their types; empty: the whole record in the one column data.",
+        ),
+        "format": Param("json", type="string", enum=["json", "text", "bytes"], description="How records are decoded."),
+        "reference": Param(None, type=["null", "string"], description="What of the source; empty: its topic."),
+        "include": Param(
+            "partition, offset",
+            type=["null", "string"],
+            description="Metadata columns: partition, offset, timestamp, key.",
+        ),
+        "snapshot": Param(True, type="boolean", description="With the history; else from now on."),
+    },
+)
+def mzshare_add_table() -> None:
+    add_tables(
+        "add_table",
+        source="{{ params.source }}",
+        tables=[
+            {
+                "name": "{{ params.table }}",
+                "columns": "{{ params.columns or '' }}",
+                "format": "{{ params.format }}",
+                "reference": "{{ params.reference or '' }}",
+                "include": "{{ params.include or '' }}",
+                "snapshot": "{{ params.snapshot }}",
+            }
+        ],
+        alias=ASSETS,
+    )
+
+
+mzshare_add_table()

@@ -1,0 +1,3 @@
+"""Airflow is imported here first, with a home of its own."""
+
+import tests.support.airflow  # noqa: F401

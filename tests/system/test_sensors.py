@@ -1,0 +1,116 @@
+"""Deferred sensors and an asset watcher through a real Airflow, whose triggerer dies in the middle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.embedded.process import LOOPBACK
+from airflow_provider_mzshare.types.ids import ItemId
+from tests.support.airflow_services import AirflowServices
+from tests.support.backfilling import Backfilling, add_late_tables
+from tests.support.catalog import Log
+from tests.support.postgres import OWNER, Postgres
+from tests.support.waiting import wait_until
+
+SENSORS = 50
+DAGS = f"""
+from airflow.sdk import DAG, Asset, AssetWatcher, task
+from airflow_provider_mzshare.sensors.offsets import OffsetsConvergedSensor
+from airflow_provider_mzshare.triggers.tables import TableUpdatedTrigger
+
+with DAG("waits"):
+    for number in range({SENSORS}):
+        OffsetsConvergedSensor(
+            task_id=f"wait_{{number}}", table=f"late_{{number % 10}}", mzshare_conn_id="mz", timeout=1800
+        )
+
+trigger = TableUpdatedTrigger("s_first", every_ticks=1, mzshare_conn_id="mz", poll_interval=1.0)
+ticks = Asset("ticks_of_s_first", watchers=[AssetWatcher(name="ticks", trigger=trigger)])
+
+with DAG("follows", schedule=[ticks]):
+
+    @task
+    def follow():
+        pass
+
+    follow()
+"""
+TABLES = [f"late_{number}" for number in range(10)]
+
+
+@pytest.fixture
+def catalog(postgres: Postgres) -> Iterator[Catalog]:
+    name = postgres.create_database()
+    with Catalog(postgres.url(name)) as created:
+        created.upgrade()
+        yield created
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def late(catalog: Catalog) -> tuple[Log, list[ItemId]]:
+    """Return a source's log and the tables that came late; all that is there before Airflow first looks."""
+    return add_late_tables(catalog, *TABLES)
+
+
+@pytest.fixture
+def airflow(postgres: Postgres, catalog: Catalog, late: object, tmp_path: Path) -> Iterator[AirflowServices]:
+    dags = tmp_path / "dags"
+    dags.mkdir()
+    (dags / "waits.py").write_text(DAGS)
+    database = catalog.url.rpartition("/")[2]
+    connection = f"mzshare://{OWNER}@{LOOPBACK}:{postgres.port}/{database}"
+    with AirflowServices(tmp_path, postgres, dags, {"AIRFLOW_CONN_MZ": connection}) as services:
+        yield services
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_deferred_sensors_survive_the_death_of_their_triggerer(
+    airflow: AirflowServices, catalog: Catalog, late: tuple[Log, list[ItemId]]
+) -> None:
+    log, tables = late
+    backfill = Backfilling(catalog, log.source_id)
+    wait_until(lambda: len(airflow.ask("SELECT 1 FROM dag")) == 2, 180, "the DAGs are known", every=1)
+    airflow.run("dags", "trigger", "waits")
+    wait_until(lambda: airflow.states("waits") == {"deferred": SENSORS}, 900, "all sensors are deferred", every=1)
+    wait_until(lambda: airflow.states("follows") == {"success": 1}, 300, "a first update is told", every=1)
+    first = _triggerer(airflow)
+
+    airflow.kill("triggerer")
+    airflow.start("triggerer")
+    wait_until(lambda: _triggerer(airflow) - first, 300, "another triggerer has taken over", every=1)
+    backfill.follow()
+    wait_until(lambda: _statuses(catalog) == {"converging"}, 300, "the triggers have armed the tables", every=1)
+    tick = log.tick()
+
+    wait_until(lambda: airflow.states("waits") == {"success": SENSORS}, 900, "all sensors have succeeded", every=1)
+    told = [json.loads(str(value)) if isinstance(value, str) else value for [value] in airflow.ask(RESULTS)]
+    assert len(told) == SENSORS
+    assert {one["table_id"] for one in told} == set(tables)
+    assert {(one["backfill_id"], one["tick"]) for one in told} == {(backfill.id, tick.number)}
+    wait_until(lambda: airflow.states("follows") == {"success": 2}, 300, "a run for each update", every=1)
+    updates = [extra["payload"] for [extra] in airflow.ask("SELECT extra FROM asset_event ORDER BY id")]
+    assert [(update["table"], update["tick"]) for update in updates] == [("s_first", 3), ("s_first", 4)], (
+        "what was told before the restart is not told again"
+    )
+
+
+RESULTS = "SELECT value FROM xcom WHERE key = 'return_value' AND dag_id = 'waits'"
+
+
+def _triggerer(airflow: AirflowServices) -> set[object]:
+    """The job that holds all triggers; none while some are without one."""
+    holders = {holder for [holder] in airflow.ask("SELECT triggerer_id FROM trigger")}
+    return set() if None in holders else holders
+
+
+def _statuses(catalog: Catalog) -> set[str]:
+    with catalog.read() as session:
+        return {found.status for found in convergences(session, [("public", name) for name in TABLES]).values()}
