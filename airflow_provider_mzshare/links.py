@@ -1,4 +1,4 @@
-"""Links from tasks to the status page and to the logs of jobs; none where the page is not served."""
+"""Links from tasks to the status page, to the logs of jobs and to Spark; empty where such a page is not served."""
 
 from __future__ import annotations
 
@@ -43,3 +43,13 @@ class JobLogLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         job_id = getattr(operator, "job_id", None)
         return page(f"/jobs/{quote(str(job_id), safe='')}/log") if job_id else ""
+
+
+@attrs.define()
+class SparkUILink(BaseOperatorLink):
+    """Spark's own pages of the app that a task has started, where ``spark.ui.enabled`` is on."""
+
+    name = "Spark UI"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        return getattr(operator, "spark_ui", None) or ""

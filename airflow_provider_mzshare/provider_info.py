@@ -33,6 +33,7 @@ def get_provider_info() -> dict[str, Any]:
         ],
         "extra-links": [
             "airflow_provider_mzshare.links.JobLogLink",
+            "airflow_provider_mzshare.links.SparkUILink",
             "airflow_provider_mzshare.links.StatusLink",
         ],
         "plugins": [

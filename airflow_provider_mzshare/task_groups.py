@@ -48,17 +48,15 @@ def add_tables(
     :param alias: an ``AssetAlias`` that the verifying tasks tell of their tables, whose names may be templates.
     :param default_args: for all tasks of the group, as ``retries=2``.
     """
-    shared: dict[str, Any] = {"mzshare_conn_id": mzshare_conn_id}
     names = [str(table.get("name", "")) for table in tables]
+    shared: dict[str, Any] = {"mzshare_conn_id": mzshare_conn_id}
     wait = {"max_lag": max_lag, "timeout": timeout, "deferrable": deferrable}
     with TaskGroup(group_id, default_args=default_args) as group:  # type: ignore[arg-type]
         create = CreateTablesFromSourceOperator(task_id="create", source=source, tables=tables, **shared)
         start = StartBackfillOperator(task_id="start_backfill", tables=names, **shared)
         chain(create, start)
-        arrived = [
-            _arrival(start, name, suffix, alias=alias, verify=verify, wait=wait, shared=shared)
-            for name, suffix in zip(names, _suffixes(names), strict=True)
-        ]
+        named = zip(names, _suffixes(names), strict=True)
+        arrived = [_arrival(start, *one, alias=alias, verify=verify, wait=wait, shared=shared) for one in named]
         if retire:
             end = RetireBackfillOperator(task_id="retire_backfill", tables=names, **shared)
             chain(arrived, end.as_teardown(setups=create))

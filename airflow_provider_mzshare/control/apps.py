@@ -61,6 +61,12 @@ class JobRecord:
         with self._catalog.write() as session:
             jobs.set_state(session, self._job_id, "running", expect={"starting"})
 
+    def shows(self, url: str | None) -> None:
+        """Spark's pages, for links; they are off unless its settings say otherwise."""
+        if url is not None:
+            with self._catalog.write() as session:
+                jobs.note_ui(session, self._job_id, url)
+
     def trouble(self, text: str | None) -> None:
         with self._catalog.write() as session:
             jobs.note_trouble(session, self._job_id, text)
@@ -152,6 +158,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
             py_files=[pack_writer(job.folder)],
         ) as spark,
     ):
+        record.shows(spark.sparkContext.uiWebUrl)
         yield {
             "spark": spark,
             "upstream": upstream,

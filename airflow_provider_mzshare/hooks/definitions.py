@@ -73,7 +73,10 @@ def table_statement(source: str, table: Mapping[str, Any]) -> str:
 def column_specs(columns: Columns) -> tuple[ColumnSpec, ...]:
     """``"n bigint, s text"``, or ``[{"name": "n", "type": "bigint"}]``."""
     if isinstance(columns, str):
-        return parse_columns(columns) if columns.strip() else ()
+        try:
+            return parse_columns(columns) if columns.strip() else ()
+        except StatementError as error:
+            raise StatementError(f"columns {columns!r}: {error}", hint=error.hint) from None
     specs = []
     for column in columns:
         if not isinstance(column, Mapping) or set(column) != {"name", "type"}:

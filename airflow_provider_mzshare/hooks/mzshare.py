@@ -20,6 +20,7 @@ from airflow_provider_mzshare.control.catalog import items
 from airflow_provider_mzshare.control.catalog.arrivals import arm_table
 from airflow_provider_mzshare.control.catalog.backfills import last_backfill
 from airflow_provider_mzshare.control.catalog.convergence import Convergence, convergences
+from airflow_provider_mzshare.control.catalog.jobs import get_job
 from airflow_provider_mzshare.control.names import find_item, find_source, typed_name
 from airflow_provider_mzshare.control.reading import EVERYTHING, Query, read_table
 from airflow_provider_mzshare.control.reconciler import Outcome
@@ -30,7 +31,7 @@ from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.hooks.base import GRACE_SECONDS, START_SECONDS, CatalogHook
 from airflow_provider_mzshare.hooks.definitions import source_statement, table_statement
 from airflow_provider_mzshare.hooks.failures import raise_if_failed
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.maintenance import Maintained
@@ -160,6 +161,11 @@ class MzShareHook(CatalogHook):
             return [source], list(tables)
         source, table = reader.table(item)
         return [source], [table]
+
+    def spark_ui(self, job_id: str) -> str | None:
+        """Where the pages of a job's Spark are, if they are switched on."""
+        with self.catalog.read() as session:
+            return get_job(session, JobId(job_id)).ui_url
 
     def convergence(self, table: str) -> Convergence:
         """How far a table is from being live."""

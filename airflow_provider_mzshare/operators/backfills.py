@@ -10,13 +10,13 @@ from airflow.sdk import Context
 
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.hooks.base import START_SECONDS
-from airflow_provider_mzshare.links import JobLogLink, StatusLink
+from airflow_provider_mzshare.links import JobLogLink, SparkUILink, StatusLink
 from airflow_provider_mzshare.operators.base import MzShareOperator, as_list
 
 
 class _TablesOperator(MzShareOperator):
     template_fields: Sequence[str] = ("tables", *MzShareOperator.template_fields)
-    operator_extra_links = (StatusLink(), JobLogLink())
+    operator_extra_links = (StatusLink(), JobLogLink(), SparkUILink())
 
     def __init__(self, *, tables: str | Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -40,7 +40,7 @@ class StartBackfillOperator(_TablesOperator):
         """Returns the job of each backfill, and the tables that need none."""
         tables = as_list(self.tables)
         started = self.hook.start_backfill(tables, timeout=self.start_timeout, poll=self.poll_interval)
-        self.job_id = next(iter(started.jobs.values()), None)
+        self.note_job(next(iter(started.jobs.values()), None))
         return {"jobs": dict(started.jobs), "live": list(started.live)}
 
 

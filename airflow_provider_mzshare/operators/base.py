@@ -29,6 +29,7 @@ class MzShareOperator(BaseOperator):
     template_fields: Sequence[str] = ("mzshare_conn_id",)
     job_id: str | None = None
     """The app's job that the task was about, for its link."""
+    spark_ui: str | None = None
 
     def __init__(self, *, mzshare_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -51,6 +52,11 @@ class MzShareOperator(BaseOperator):
 
     def perform(self, context: Context) -> Any:
         raise NotImplementedError
+
+    def note_job(self, job_id: str | None) -> None:
+        """For the links of the task."""
+        self.job_id = job_id
+        self.spark_ui = self.hook.spark_ui(job_id) if job_id else None
 
     def publish(self, context: Context, tables: Iterable[str]) -> None:
         """Tell the assets of these tables how far they are."""

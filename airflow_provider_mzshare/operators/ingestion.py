@@ -10,13 +10,13 @@ from airflow.sdk import Context
 
 from airflow_provider_mzshare.hooks.base import GRACE_SECONDS, START_SECONDS
 from airflow_provider_mzshare.hooks.failures import raise_if_failed
-from airflow_provider_mzshare.links import JobLogLink, StatusLink
+from airflow_provider_mzshare.links import JobLogLink, SparkUILink, StatusLink
 from airflow_provider_mzshare.operators.base import MzShareOperator
 
 
 class _SourceOperator(MzShareOperator):
     template_fields: Sequence[str] = ("source", *MzShareOperator.template_fields)
-    operator_extra_links = (StatusLink(), JobLogLink())
+    operator_extra_links = (StatusLink(), JobLogLink(), SparkUILink())
 
     def __init__(self, *, source: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -39,7 +39,7 @@ class StartIngestionOperator(_SourceOperator):
     def perform(self, context: Context) -> dict[str, Any]:
         """Returns the job, and the tick it has committed."""
         started = self.hook.start(self.source, timeout=self.start_timeout, poll=self.poll_interval)
-        self.job_id = started.job
+        self.note_job(started.job)
         self.publish(context, self.hook.live_tables(self.source))
         return asdict(started)
 

@@ -7,7 +7,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 from airflow.sdk import conf
 
-from airflow_provider_mzshare.links import PREFIX, JobLogLink, StatusLink
+from airflow_provider_mzshare.links import PREFIX, JobLogLink, SparkUILink, StatusLink
 
 
 def _apps() -> list[dict[str, Any]]:
@@ -22,4 +22,4 @@ def _apps() -> list[dict[str, Any]]:
 class MzSharePlugin(AirflowPlugin):
     name = "mzshare"
     fastapi_apps = _apps()
-    operator_extra_links = [StatusLink(), JobLogLink()]  # noqa: RUF012
+    operator_extra_links = [StatusLink(), JobLogLink(), SparkUILink()]  # noqa: RUF012

@@ -8,10 +8,11 @@ import time
 import pytest
 
 from airflow_provider_mzshare.control.catalog import items, reads
+from airflow_provider_mzshare.control.maintenance import maintain
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.audit import active_files
 from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.compaction import compact
 from airflow_provider_mzshare.storage.reading import read_spark
 from airflow_provider_mzshare.types.ids import CollectionId
 from tests.support.kafka import Record, create_topic, groups, produce
@@ -26,6 +27,13 @@ NAMES = [t.name for t in TABLES]
 
 def good(n: int) -> Record:
     return Record(json.dumps({"n": n, "w": f"w{n}"}).encode(), partition=n % 2)
+
+
+def files_of(stack: Stack, name: str) -> list[str]:
+    with stack.catalog.read() as session:
+        path = stack.collections(session, name)["data"]
+    collection = Collection.open(str(stack.warehouse), CollectionId(path))
+    return active_files(collection, collection.delta_version)
 
 
 def test_idle_then_reconfigured_then_without_tables(stack: Stack, kafka: EmbeddedKafka) -> None:
@@ -79,14 +87,14 @@ def test_reads_as_of_a_tick_never_change(stack: Stack, kafka: EmbeddedKafka) -> 
             seen[tick] = {name: stack.rows(name, tick=tick) for name in NAMES}
             for earlier, tables in seen.items():
                 assert {name: stack.rows(name, tick=earlier) for name in NAMES} == tables
+        # Maintenance asks the app, which owns the tables, to merge their files.
+        before = {name: len(files_of(stack, name)) for name in NAMES}
+        assert [done.trouble for done in maintain(stack.catalog, str(stack.warehouse))] == ["", ""]
+        wait_until(lambda: all(len(files_of(stack, name)) == 1 for name in NAMES), 60, f"one file each of {before}")
+    assert min(before.values()) >= 6
     sizes = [tables["numbers"].total() for tables in seen.values()]
     assert sizes == sorted(sizes)
     assert sizes[-1] == 120
-
-    with stack.catalog.read() as session:
-        paths = [stack.collections(session, name)["data"] for name in NAMES]
-    for path in paths:
-        assert compact(Collection.open(str(stack.warehouse), CollectionId(path)), min_files=2).done
     for tick, tables in seen.items():
         assert {name: stack.rows(name, tick=tick) for name in NAMES} == tables, f"tick {tick} after compaction"
     stack.check(topic, TABLES)

@@ -39,6 +39,7 @@ class Job:
     exit_code: int | None
     backfill_id: BackfillId | None = None
     """Set for jobs of kind ``backfill``, which serve some tables of the source and not the source itself."""
+    ui_url: str | None = None
 
     @property
     def is_active(self) -> bool:
@@ -99,6 +100,11 @@ def set_state(
     if to not in ACTIVE:
         values["ended_at"] = wall_ms()
     return _change(session, job_id, expect, values)
+
+
+def note_ui(session: Session, job_id: JobId, url: str) -> None:
+    """Where the pages of a running job's Spark are."""
+    _change(session, job_id, ACTIVE, {"ui_url": url})
 
 
 def note_trouble(session: Session, job_id: JobId, trouble: str | None) -> None:
@@ -184,4 +190,5 @@ def _job(row: JobRow) -> Job:
         error=row.error,
         exit_code=row.exit_code,
         backfill_id=row.backfill_id,
+        ui_url=row.ui_url,
     )

@@ -15,6 +15,8 @@ from airflow_provider_mzshare.types.positions import Position
 JobState = Literal[
     "launching", "starting", "running", "stopping", "stopped", "finished", "fenced", "stalled", "failed", "lost"
 ]
+COUNTED = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite counts up only plain integers."""
 
 
 class CounterRow(Base):
@@ -170,9 +172,7 @@ class CertificateRow(Base):
 
     __tablename__ = "certificates"
 
-    number: Mapped[int] = mapped_column(
-        BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=True
-    )
+    number: Mapped[int] = mapped_column(COUNTED, primary_key=True, autoincrement=True)
     table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), index=True)
     source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
     generation: Mapped[int]
@@ -275,9 +275,7 @@ class JobRow(Base):
 
     __tablename__ = "jobs"
 
-    number: Mapped[int] = mapped_column(
-        BigInteger().with_variant(Integer(), "sqlite"), primary_key=True, autoincrement=True
-    )
+    number: Mapped[int] = mapped_column(COUNTED, primary_key=True, autoincrement=True)
     id: Mapped[JobId] = mapped_column(Text, unique=True)
     kind: Mapped[str]
     source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
@@ -295,5 +293,7 @@ class JobRow(Base):
     stop_requested: Mapped[bool]
     error: Mapped[str | None]
     exit_code: Mapped[int | None]
+    ui_url: Mapped[str | None]
+    """Of Spark's own pages, where they are switched on."""
 
     __table_args__ = (Index("jobs_source", "source_id", "number"), Index("jobs_backfill", "backfill_id", "number"))

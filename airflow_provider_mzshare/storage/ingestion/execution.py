@@ -108,6 +108,9 @@ class TickExecutor:
                 with suppress(MzShareError):
                     self._commits.open(member)
 
+    def compact_all(self) -> None:
+        self._commits.compact_all()
+
     def tidy(self) -> None:
         self._commits.tidy()
 

@@ -205,6 +205,10 @@ class MemberCommits(ABC):
         self._committed |= own_commits
         return done(due.member, written)
 
+    def compact_all(self) -> None:
+        """Maintenance asks for it; it is done beside the next ticks, one collection after the other."""
+        self._upkeep.compact_all(list(self._open))
+
     def tidy(self) -> None:
         """After a group."""
         self._upkeep.after_tick()

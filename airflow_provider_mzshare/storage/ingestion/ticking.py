@@ -55,7 +55,8 @@ class Ticking:
     ) -> None:
         self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
         self._on_running = on_running
-        self._identity = store.load().incarnation
+        state = store.load()
+        self._identity, self._compaction_asked = state.incarnation, state.compaction_asked
         self._executor = TickExecutor(
             spark,
             store,
@@ -146,6 +147,9 @@ class Ticking:
         """The app's look around. Where an empty tick completes a cutover, nobody waits for data or for idleness."""
         self._settings = settings
         self._convergence.look(state)
+        if state.compaction_asked != self._compaction_asked:
+            self._compaction_asked = state.compaction_asked
+            self._executor.compact_all()
         if arrivals.completes_cutover(state):
             self._mint_empty()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from airflow_provider_mzshare.errors import MzShareError
@@ -31,12 +31,17 @@ class Upkeep:
     def __init__(self, root: str, advance_since: Callable[[], None]) -> None:
         self._root, self._advance_since = root, advance_since
         self._commits: Counter[CollectionId] = Counter()
+        self._asked: dict[CollectionId, None] = {}
         self._next_since = time.monotonic()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mzshare-upkeep")
         self._running: Future[None] | None = None
 
     def committed(self, collection_id: CollectionId) -> None:
         self._commits[collection_id] += 1
+
+    def compact_all(self, names: Iterable[CollectionId]) -> None:
+        """Whatever their number of commits."""
+        self._asked.update(dict.fromkeys(names))
 
     def after_tick(self) -> None:
         """Begin the next thing that is due, unless the last one still runs."""
@@ -45,7 +50,12 @@ class Upkeep:
         name, count = max(self._commits.items(), key=lambda item: item[1], default=(CollectionId(""), 0))
         if count >= COMMITS_BEFORE_COMPACTION:
             del self._commits[name]
-            self._running = self._thread.submit(self._try, lambda: self._compact(name))
+            self._running = self._thread.submit(self._try, lambda: self._compact(name, COMMITS_BEFORE_COMPACTION // 2))
+        elif self._asked:
+            asked = next(iter(self._asked))
+            del self._asked[asked]
+            self._commits.pop(asked, None)
+            self._running = self._thread.submit(self._try, lambda: self._compact(asked, min_files=2))
         elif time.monotonic() >= self._next_since:
             self._next_since = time.monotonic() + SINCE_SECONDS
             self._running = self._thread.submit(self._try, self._advance_since)
@@ -60,7 +70,7 @@ class Upkeep:
         except (MzShareError, OSError) as error:
             log.warning("upkeep was put off: %s", error.line if isinstance(error, MzShareError) else error)
 
-    def _compact(self, name: CollectionId) -> None:
+    def _compact(self, name: CollectionId, min_files: int) -> None:
         """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta."""
-        done = compact(Collection.open(self._root, name), min_files=COMMITS_BEFORE_COMPACTION // 2)
+        done = compact(Collection.open(self._root, name), min_files=min_files)
         log.info("%s compacted: %s files became %s", name, done.files_before, done.files_after)

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from airflow_provider_mzshare.assets.mzshare import create_asset, sanitize_uri, table_asset
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
-from airflow_provider_mzshare.links import JobLogLink, StatusLink
+from airflow_provider_mzshare.links import JobLogLink, SparkUILink, StatusLink
 from airflow_provider_mzshare.operators.base import as_list
 from airflow_provider_mzshare.operators.ingestion import StartIngestionOperator
 from airflow_provider_mzshare.plugins import mzshare as plugin
@@ -101,3 +101,10 @@ def test_the_page_shows_status_and_logs_and_changes_nothing(monkeypatch: pytest.
     assert client.post("/status").status_code == 405
     monkeypatch.setenv("AIRFLOW_CONN_MZSHARE_DEFAULT", "mzshare://u:p@127.0.0.1:1/db")
     assert client.get("/status").status_code == 503
+
+
+def test_a_job_whose_spark_shows_no_pages_has_no_link_to_them() -> None:
+    operator = StartIngestionOperator(task_id="start", source="s")
+    assert SparkUILink().get_link(operator, ti_key=None) == ""  # type: ignore[arg-type]
+    operator.spark_ui = "http://127.0.0.1:4040"
+    assert SparkUILink().get_link(operator, ti_key=None) == "http://127.0.0.1:4040"  # type: ignore[arg-type]

@@ -153,4 +153,5 @@ def _extend_commits_and_jobs() -> None:
     op.add_column("commits", _defaulted("first_timestamp", "0"))
     op.execute("UPDATE commits SET first_timestamp = mz_timestamp")
     op.add_column("jobs", _text("backfill_id", null=True))
+    op.add_column("jobs", _text("ui_url", null=True))
     op.create_index("jobs_backfill", "jobs", ["backfill_id", "number"])
