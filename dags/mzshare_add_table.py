@@ -4,8 +4,9 @@ A temporary backfill app executes the history and follows the source; when both 
 cut over to the shared app and the backfill is thrown away. The last task reads the range upstream once more and proves
 that nothing is missing and nothing is there twice.
 
-Prerequisites: a source whose app runs (see ``mzshare_quickstart``). Running it again with the same form changes
-nothing. After a failure the backfill is retired and the table stalls; ``ALTER TABLE … RESUME`` goes on where it stood.
+* **Prerequisites:** a source whose app runs (see `mzshare_quickstart`).
+* **Running it again** with the same form changes nothing.
+* **After a failure** the backfill is retired and the table stalls; `ALTER TABLE … RESUME` goes on where it stood.
 """
 
 from __future__ import annotations
@@ -27,21 +28,40 @@ ASSETS = "mzshare_added_tables"
     tags=["mzshare"],
     doc_md=__doc__,
     params={
-        "source": Param("shop", type="string", minLength=1, description="The source to add to."),
-        "table": Param("shop_amounts", type="string", minLength=1, description="The new table: [schema.]name."),
+        "source": Param("shop", type="string", minLength=1, title="Source", description="The source to add to."),
+        "table": Param(
+            "shop_amounts", type="string", minLength=1, title="New table", description="[schema.]name of the new table."
+        ),
         "columns": Param(
             "amount double precision",
             type=["null", "string"],
-            description="Columns with their types; empty: the whole record in the one column data.",
+            format="multiline",
+            title="Columns",
+            description="name type, name type, … by the names of the records' fields. "
+            "Empty: the whole record in one column, data.",
         ),
-        "format": Param("json", type="string", enum=["json", "text", "bytes"], description="How records are decoded."),
-        "reference": Param(None, type=["null", "string"], description="What of the source; empty: its topic."),
         "include": Param(
             "partition, offset",
             type=["null", "string"],
-            description="Metadata columns: partition, offset, timestamp, key.",
+            title="Metadata columns",
+            description="Any of partition, offset, timestamp, key. Empty: none.",
         ),
-        "snapshot": Param(True, type="boolean", description="With the history; else from now on."),
+        "format": Param(
+            "json",
+            type="string",
+            enum=["json", "text", "bytes"],
+            title="Format",
+            description="How records are decoded.",
+        ),
+        "snapshot": Param(
+            True,
+            type="boolean",
+            title="With history",
+            description="Off: only what arrives from now on, without a backfill.",
+        ),
+        "reference": Param(
+            None, type=["null", "string"], title="Reference", description="What of the source. Empty: its topic."
+        ),
     },
 )
 def mzshare_add_table() -> None:

@@ -1,7 +1,9 @@
 """Drop a table, or a source with its tables, stop what then has nothing to do, and remove the files.
 
-What does not exist is no error. A source that still has tables is dropped only with ``cascade``. The other tables of a
-source, and its app, go on. Prerequisites: as for ``mzshare_reconcile``.
+* What does not exist is no error.
+* A source that still has tables is dropped only with its tables.
+* The other tables of a source, and its app, go on.
+* **Prerequisites:** as for `mzshare_reconcile`.
 """
 
 from __future__ import annotations
@@ -25,9 +27,11 @@ NAME = "{{ params.name }}"
     tags=["mzshare"],
     doc_md=__doc__,
     params={
-        "kind": Param("table", type="string", enum=["table", "source"], description="What to drop."),
-        "name": Param("shop_amounts", type="string", minLength=1, description="Its name: [schema.]name."),
-        "cascade": Param(False, type="boolean", description="Of a source: its tables as well."),
+        "kind": Param("table", type="string", enum=["table", "source"], title="Drop a", description="What to drop."),
+        "name": Param(type="string", minLength=1, title="Name", description="[schema.]name of the table or source."),
+        "cascade": Param(
+            False, type="boolean", title="With its tables", description="Of a source: drop its tables as well."
+        ),
     },
 )
 def mzshare_drop() -> None:

@@ -1,8 +1,9 @@
 """One source, two tables, one shared read: define them together and start the app that feeds them.
 
-Prerequisites: a Kafka connection in Airflow, and a topic with JSON records. Where the catalog and the tables are, the
-connection ``mzshare_default`` says, or ``MZSHARE_HOME`` in the worker's environment. Running it again changes nothing.
-The app outlives this run; ``mzshare_reconcile`` keeps it running.
+* **Prerequisites:** a Kafka connection in Airflow, and a topic with JSON records. Where the catalog and the tables are,
+  the connection `mzshare_default` says, or `MZSHARE_HOME` in the worker's environment.
+* **Running it again** with the same form changes nothing.
+* **Afterwards** the app goes on without this run; `mzshare_reconcile` keeps it running, `mzshare_add_table` adds to it.
 """
 
 from __future__ import annotations
@@ -26,14 +27,24 @@ TYPED, WHOLE = "{{ params.source }}_rows", "{{ params.source }}_documents"
     tags=["mzshare"],
     doc_md=__doc__,
     params={
-        "kafka_conn_id": Param("kafka_default", type="string", description="The connection to the brokers."),
-        "topic": Param("orders", type="string", minLength=1, description="A topic with JSON records."),
-        "source": Param("shop", type="string", minLength=1, description="What to call the source."),
+        "kafka_conn_id": Param(
+            "kafka_default",
+            type="string",
+            minLength=1,
+            title="Kafka connection",
+            description="The id of Airflow's connection to the brokers.",
+        ),
+        "topic": Param("orders", type="string", minLength=1, title="Topic", description="A topic with JSON records."),
+        "source": Param(
+            "shop", type="string", minLength=1, title="Source", description="What to call it; its tables begin with it."
+        ),
         "columns": Param(
             "id bigint, customer text, amount numeric(12,2)",
             type="string",
+            format="multiline",
             minLength=1,
-            description="Columns of the typed table, by the names of the records' fields.",
+            title="Columns",
+            description="Those of the typed table: name type, name type, … by the names of the records' fields.",
         ),
     },
 )

@@ -1,7 +1,8 @@
 """Make what runs agree with what should run, every minute: start, stop, re-launch what was lost, cut over, tidy up.
 
-Prerequisites: this provider on the worker, the catalog's place in the connection ``mzshare_default`` or in
-``MZSHARE_HOME``, and the sources' connections in Airflow. Apps outlive the task and Airflow itself.
+* **Prerequisites:** this provider on the worker, the catalog's place in the connection `mzshare_default` or in
+  `MZSHARE_HOME`, and the sources' connections in Airflow.
+* Apps outlive the task and Airflow itself.
 """
 
 from __future__ import annotations

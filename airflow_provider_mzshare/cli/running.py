@@ -43,7 +43,7 @@ def reconcile(
             return
         if loop is not None:
             _reconcile_for_ever(reconciler, loop)
-        outcomes = reconciler.run()
+        outcomes = reconciler.run_patiently()
     _report(outcomes, output)
 
 

@@ -74,13 +74,16 @@ def _ingesting(session: Session, source_id: ItemId) -> Ingesting | None:
     job_id = source.lease.job_id
     if job_id is None or job_id not in {job.id for job in active}:
         return None
-    tick = _last_tick(session, source_id, job_id)
-    return Ingesting(source.display, job_id, tick.number, tick.mz_timestamp) if tick is not None else None
+    tick = _last_tick(session, source_id)
+    if tick is None or tick.job_id != job_id:
+        return None
+    return Ingesting(source.display, job_id, tick.number, tick.mz_timestamp)
 
 
-def _last_tick(session: Session, source_id: ItemId, job_id: JobId) -> TickRow | None:
-    mine = select(TickRow).where(TickRow.source_id == source_id, TickRow.job_id == job_id, TickRow.committed)
-    return session.scalar(mine.order_by(TickRow.number.desc()).limit(1).execution_options(populate_existing=True))
+def _last_tick(session: Session, source_id: ItemId) -> TickRow | None:
+    """Whoever holds the lease has minted the newest, if it has minted any: no others are looked through."""
+    committed = select(TickRow).where(TickRow.source_id == source_id, TickRow.committed)
+    return session.scalar(committed.order_by(TickRow.number.desc()).limit(1).execution_options(populate_existing=True))
 
 
 def _backfilling(session: Session, table_ids: Sequence[ItemId]) -> Backfilling | None:

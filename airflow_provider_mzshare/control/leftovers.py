@@ -50,7 +50,7 @@ def _of_dropped_tables(session: Session, only: ItemId | None) -> Iterable[tuple[
     # Without tables nothing runs that could finish a tick: a pending one then names nobody any more.
     used = exists().where(other.source_id == TableRow.source_id, other.status != "dropped")
     runs = exists().where(JobRow.source_id == TableRow.source_id, JobRow.kind == "ingest", JobRow.state.in_(ACTIVE))
-    waits = exists().where(TickRow.source_id == TableRow.source_id, ~TickRow.committed, TickRow.number <= left)
+    waits = exists().where(_is_pending(), TickRow.number <= left)
     query = (
         select(TableRow.id, CollectionRow.path)
         .join(CollectionRow, CollectionRow.table_id == TableRow.id)
@@ -59,6 +59,14 @@ def _of_dropped_tables(session: Session, only: ItemId | None) -> Iterable[tuple[
     if only is not None:
         query = query.where(TableRow.source_id == only)
     return [(table_id, path, _DROPPED) for table_id, path in session.execute(query)]
+
+
+def _is_pending() -> ColumnElement[bool]:
+    """After the last that is committed: a log of years is not searched for ticks that are not."""
+    other = aliased(TickRow)
+    ended = select(func.max(other.number)).where(other.source_id == TableRow.source_id, other.committed)
+    after = TickRow.number > func.coalesce(ended.correlate(TableRow).scalar_subquery(), 0)
+    return and_(TickRow.source_id == TableRow.source_id, after)
 
 
 def _of_old_generations(session: Session, only: ItemId | None) -> Iterable[tuple[ItemId, str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +69,13 @@ class Observer:
     ) -> None:
         self._catalog, self._settings, self._launcher, self._clock = catalog, settings, launcher, monotonic
         self._hearts: dict[str, tuple[Lease, float]] = {}
+        self._silent: set[str] = set()
+        """Whose lease is held by a job that should live, and was never seen to move."""
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Only another look can tell whether all live that should."""
+        return bool(self._silent)
 
     def look(self, only: ItemId | None = None) -> Overview:
         folders = collection_folders(self._settings.warehouse)
@@ -79,6 +86,7 @@ class Observer:
         except TransientError:
             # While the catalog was away no heart could beat: from here on they get their whole time again.
             self._hearts.clear()
+            self._silent.clear()
             raise
         return Overview(sources=tuple(self._view(source) for source in found), dropped=dropped)
 
@@ -113,8 +121,13 @@ class Observer:
             ready=found.ready,
         )
 
-    def _jobs(self, owner: str, lease: Lease, jobs: Iterable[Job]) -> tuple[JobView, ...]:
-        stopped, now = self._heart_stopped(owner, lease), wall_ms()
+    def _jobs(self, owner: str, lease: Lease, jobs: Collection[Job]) -> tuple[JobView, ...]:
+        before, now = self._hearts.get(owner), wall_ms()
+        stopped = self._heart_stopped(owner, lease)
+        if not any(job.is_active and job.id == lease.job_id for job in jobs) or (before and before[0] != lease):
+            self._silent.discard(owner)
+        elif before is None:
+            self._silent.add(owner)
         return tuple(self._job(job, now, stopped and lease.job_id == job.id) for job in jobs)
 
     def _heart_stopped(self, owner: str, lease: Lease) -> bool:
@@ -144,8 +157,12 @@ class Observer:
     def _leftovers(self, job: Job) -> tuple[bool, bool]:
         """Whether an ended job has its folder here still, and more than a log in it. A run may outlive its end."""
         folder = Path(job.folder)
-        if not folder.is_dir() or any(path.name not in _KEPT for path in folder.iterdir()) is False:
-            return folder.is_dir(), False
+        try:
+            more = any(path.name not in _KEPT for path in folder.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return False, False
+        if not more:
+            return True, False
         handle = handle_of(job, self._launcher)
         gone = handle is None or self._launcher.status(handle) == "gone"
         return gone, gone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from airflow_provider_mzshare.control.observing import MAX_LAG, Observer
 from airflow_provider_mzshare.control.plans import Action, Arm, GiveUp, RemoveTable, Start, Stop, Tidy, plan, tidy
 from airflow_provider_mzshare.control.runs import handle_of, last_words
 from airflow_provider_mzshare.control.starting import Starter
-from airflow_provider_mzshare.control.warehouse import remove_collection
+from airflow_provider_mzshare.control.warehouse import remove_collection, remove_folder
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.connections import ConnectionStore
@@ -71,6 +70,18 @@ class Reconciler:
         stops = [action for action in actions if isinstance(action, Stop)]
         outcomes = [self._outcome(action, self._do) for action in actions if not isinstance(action, Stop)]
         return outcomes + self._stop_all(stops)
+
+    def run_patiently(self) -> list[Outcome]:
+        """As ``run``, for one who keeps no reconciler: listens to each heart until it beats, or its time is up.
+
+        A process on another machine, or one that hangs, shows in nothing else that it is lost.
+        """
+        outcomes = self.run()
+        deadline = time.monotonic() + self._settings.lease_seconds + _POLL_SECONDS
+        while self._observer.is_in_doubt and time.monotonic() < deadline:
+            time.sleep(self._settings.heartbeat_seconds / 2)
+            self._observer.look()
+        return outcomes + self.run() if self._observer.is_in_doubt else outcomes
 
     def retire(self, backfill_id: BackfillId) -> list[Outcome]:
         """End a backfill for good, wherever it is. Of one that is over, only what is left of it is removed."""
@@ -198,13 +209,14 @@ class Reconciler:
     def _tidy(self, job_id: JobId, whole: bool) -> str:
         folder = Path(self._job(job_id).folder)
         if whole:
-            shutil.rmtree(folder)
+            remove_folder(folder)
             with suppress(OSError):  # others of the source are still in it
                 folder.parent.rmdir()
             return f"folder of job {job_id}"
-        for path in folder.iterdir():
-            if path.name != LOG_FILE:
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        with suppress(FileNotFoundError):  # another reconciler was faster
+            for path in folder.iterdir():
+                if path.name != LOG_FILE:
+                    remove_folder(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
         return f"scratch of job {job_id}"
 
     def _end(self, job_id: JobId, state: JobState, error: str) -> bool:

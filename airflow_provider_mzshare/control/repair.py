@@ -83,12 +83,11 @@ def _remembered(warehouse: str, collections: Iterable[CollectionId]) -> Iterator
             continue  # never written: it knows nothing
         for commit in transactions(Collection.open(warehouse, collection_id)):
             noted = commit.metadata
-            if noted.get("mz_first_tick", noted["mz_tick"]) != noted["mz_tick"]:
-                continue  # a backfill's group: it does not say where its ticks begin and end
             yield Remembered(
                 commit.mz_timestamp,
                 int(noted["mz_tick"]),
-                Position.from_json(noted["mz_lower"]),
+                # Of a backfill's group the last tick is known: that is the one its collection is found to hold.
+                Position.from_json(noted.get("mz_last_lower", noted["mz_lower"])),
                 Position.from_json(noted["mz_upper"]),
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.fs as pafs
@@ -28,6 +29,13 @@ def remove_collection(root: str, name: str) -> None:
     if not _COLLECTION.fullmatch(name):
         raise TerminalError(f"{name!r} is not the folder of a collection")
     if is_local(root):
-        shutil.rmtree(Path(root) / name)
+        remove_folder(Path(root) / name)
     else:
         open_filesystem(root).delete_dir(name)
+
+
+def remove_folder(path: Path) -> None:
+    """With all that is in it. Several may do so at once: what another has removed meanwhile is gone as well."""
+    while path.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(path)

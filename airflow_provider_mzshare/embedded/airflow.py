@@ -34,7 +34,8 @@ class _NoAnswer(ServerFailed):
 class EmbeddedAirflow:
     """:param folder: its home: metadata, logs, passwords.
     :param dags: the folder of the DAGs.
-    :param env: variables beside its own, such as MZSHARE_HOME and connections.
+    :param env: variables such as MZSHARE_HOME, connections and Airflow's settings; they win over its own. Its metadata
+        is an SQLite file unless ``AIRFLOW__DATABASE__SQL_ALCHEMY_CONN`` says otherwise.
     """
 
     user = "admin"
@@ -43,7 +44,7 @@ class EmbeddedAirflow:
         self.folder, self._dags = folder, dags
         self._api, worker_logs, trigger_logs = free_ports(3)
         self.password = secrets.token_urlsafe(9)
-        self.env = {**os.environ, **(env or {}), **self._settings(worker_logs, trigger_logs)}
+        self.env = {**os.environ, **self._settings(worker_logs, trigger_logs), **(env or {})}
         self._parts: dict[str, ServerProcess] = {}
         self._token = ""
 

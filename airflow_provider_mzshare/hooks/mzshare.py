@@ -93,7 +93,7 @@ class MzShareHook(CatalogHook):
     def reconcile(self) -> list[Outcome]:
         """Start what should run, stop what should not, arm what can converge, tidy up."""
         self.ensure_catalog()
-        return self.reconciler().run()
+        return self.reconciler().run_patiently()
 
     def start(self, source: str, *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS) -> Ingesting:
         """Returns once the source's app has committed a tick; it goes on without us."""

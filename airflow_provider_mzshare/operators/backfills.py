@@ -47,8 +47,9 @@ class StartBackfillOperator(_TablesOperator):
 class RetireBackfillOperator(_TablesOperator):
     """End the backfills of tables for good and remove what is left of them; after a cutover there is little to do.
 
-    Meant as a teardown. Tables that are not live yet become stalled, keep their rows, and can be resumed. Tables that
-    were created together share a backfill, and so its end.
+    Meant as a teardown. Tables that are not live yet become stalled, keep their rows, and can be resumed; a new
+    generation that is not live yet is given up, also one that has stalled. Tables that were created together share a
+    backfill, and so its end.
 
     :param tables: one name or several. (templated)
     """

@@ -61,6 +61,7 @@ class OffsetsConvergedSensor(BaseSensorOperator):
         self.max_lag = max_lag
         self.mzshare_conn_id = mzshare_conn_id
         self.deferrable = deferrable
+        self._asked: Question | None = None
 
     @cached_property
     def hook(self) -> CatalogHook:
@@ -108,7 +109,7 @@ class OffsetsConvergedSensor(BaseSensorOperator):
             return ConvergedEvent.from_payload(event).result_or_raise()
 
     def _look(self) -> Answer:
-        question = Question(self.table, self.max_lag)
+        question = self._asked or Question(self.table, self.max_lag)
         with no_retry_when_terminal():
             try:
                 answers = look(self.hook.catalog, [question])
@@ -119,6 +120,8 @@ class OffsetsConvergedSensor(BaseSensorOperator):
             answer = answers[question]
             if answer.error is not None:
                 raise answer.error
-        if answer.convergence:
-            self.log.info("%s", answer.convergence.progress)
+        if found := answer.convergence:
+            self.log.info("%s", found.progress)
+            # Another table of this name, or the old generation after the new one was given up, is not what is awaited.
+            self._asked = self._asked or Question(self.table, self.max_lag, found.table_id, found.awaited)
         return answer

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
 from airflow_provider_mzshare.embedded.process import LOOPBACK
 from airflow_provider_mzshare.types.ids import ItemId
-from tests.support.airflow_services import AirflowServices
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log
 from tests.support.postgres import OWNER, Postgres
@@ -59,44 +60,80 @@ def late(catalog: Catalog) -> tuple[Log, list[ItemId]]:
     return add_late_tables(catalog, *TABLES)
 
 
+class Metadata:
+    """Airflow's own database, which knows more than its REST interface tells."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres, self.name = postgres, postgres.create_database()
+        self.url = postgres.url(self.name)
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        with self._postgres.connect(self.name) as connection:
+            return list(connection.execute(query.encode()).fetchall())
+
+    def states(self, dag: str) -> dict[str, int]:
+        """How many task instances of a DAG are in each state."""
+        query = f"SELECT coalesce(state, 'none'), count(*) FROM task_instance WHERE dag_id = '{dag}' GROUP BY 1"
+        return dict(self.ask(query))
+
+
 @pytest.fixture
-def airflow(postgres: Postgres, catalog: Catalog, late: object, tmp_path: Path) -> Iterator[AirflowServices]:
+def metadata(postgres: Postgres) -> Iterator[Metadata]:
+    created = Metadata(postgres)
+    yield created
+    postgres.drop_database(created.name)
+
+
+@pytest.fixture
+def airflow(
+    postgres: Postgres, catalog: Catalog, late: object, metadata: Metadata, tmp_path: Path
+) -> Iterator[EmbeddedAirflow]:
     dags = tmp_path / "dags"
     dags.mkdir()
     (dags / "waits.py").write_text(DAGS)
     database = catalog.url.rpartition("/")[2]
-    connection = f"mzshare://{OWNER}@{LOOPBACK}:{postgres.port}/{database}"
-    with AirflowServices(tmp_path, postgres, dags, {"AIRFLOW_CONN_MZ": connection}) as services:
-        yield services
+    env = {
+        "AIRFLOW_CONN_MZ": f"mzshare://{OWNER}@{LOOPBACK}:{postgres.port}/{database}",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": metadata.url,
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": metadata.url,
+        "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": "1000",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        # How soon the triggers of one that died are taken over.
+        "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+        "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+    }
+    with EmbeddedAirflow(tmp_path / "airflow", dags=dags, env=env) as started:
+        yield started
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_deferred_sensors_survive_the_death_of_their_triggerer(
-    airflow: AirflowServices, catalog: Catalog, late: tuple[Log, list[ItemId]]
+    airflow: EmbeddedAirflow, metadata: Metadata, catalog: Catalog, late: tuple[Log, list[ItemId]]
 ) -> None:
     log, tables = late
     backfill = Backfilling(catalog, log.source_id)
-    wait_until(lambda: len(airflow.ask("SELECT 1 FROM dag")) == 2, 180, "the DAGs are known", every=1)
-    airflow.run("dags", "trigger", "waits")
-    wait_until(lambda: airflow.states("waits") == {"deferred": SENSORS}, 900, "all sensors are deferred", every=1)
-    wait_until(lambda: airflow.states("follows") == {"success": 1}, 300, "a first update is told", every=1)
-    first = _triggerer(airflow)
+    for dag in ("waits", "follows"):
+        airflow.wait_for_dag(dag, 180)
+    airflow.trigger("waits")
+    wait_until(lambda: metadata.states("waits") == {"deferred": SENSORS}, 900, "all sensors are deferred", every=1)
+    wait_until(lambda: metadata.states("follows") == {"success": 1}, 300, "a first update is told", every=1)
+    first = _triggerer(metadata)
 
-    airflow.kill("triggerer")
-    airflow.start("triggerer")
-    wait_until(lambda: _triggerer(airflow) - first, 300, "another triggerer has taken over", every=1)
+    airflow.kill_part("triggerer")
+    airflow.start_part("triggerer")
+    wait_until(lambda: _triggerer(metadata) - first, 300, "another triggerer has taken over", every=1)
     backfill.follow()
     wait_until(lambda: _statuses(catalog) == {"converging"}, 300, "the triggers have armed the tables", every=1)
     tick = log.tick()
 
-    wait_until(lambda: airflow.states("waits") == {"success": SENSORS}, 900, "all sensors have succeeded", every=1)
-    told = [json.loads(str(value)) if isinstance(value, str) else value for [value] in airflow.ask(RESULTS)]
+    wait_until(lambda: metadata.states("waits") == {"success": SENSORS}, 900, "all sensors have succeeded", every=1)
+    told = [json.loads(str(value)) if isinstance(value, str) else value for [value] in metadata.ask(RESULTS)]
     assert len(told) == SENSORS
     assert {one["table_id"] for one in told} == set(tables)
     assert {(one["backfill_id"], one["tick"]) for one in told} == {(backfill.id, tick.number)}
-    wait_until(lambda: airflow.states("follows") == {"success": 2}, 300, "a run for each update", every=1)
-    updates = [extra["payload"] for [extra] in airflow.ask("SELECT extra FROM asset_event ORDER BY id")]
+    wait_until(lambda: metadata.states("follows") == {"success": 2}, 300, "a run for each update", every=1)
+    updates = [extra["payload"] for [extra] in metadata.ask("SELECT extra FROM asset_event ORDER BY id")]
     assert [(update["table"], update["tick"]) for update in updates] == [("s_first", 3), ("s_first", 4)], (
         "what was told before the restart is not told again"
     )
@@ -105,9 +142,9 @@ def test_deferred_sensors_survive_the_death_of_their_triggerer(
 RESULTS = "SELECT value FROM xcom WHERE key = 'return_value' AND dag_id = 'waits'"
 
 
-def _triggerer(airflow: AirflowServices) -> set[object]:
+def _triggerer(metadata: Metadata) -> set[object]:
     """The job that holds all triggers; none while some are without one."""
-    holders = {holder for [holder] in airflow.ask("SELECT triggerer_id FROM trigger")}
+    holders = {holder for [holder] in metadata.ask("SELECT triggerer_id FROM trigger")}
     return set() if None in holders else holders
 
 

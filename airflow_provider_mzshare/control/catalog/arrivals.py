@@ -199,12 +199,15 @@ def _arm(session: Session, state: SourceState, table_id: ItemId, max_lag: int) -
 
 
 def retire_backfill(session: Session, backfill_id: BackfillId) -> Sequence[ItemId]:
-    """End a backfill before the cutover: its tables are stalled, to be resumed; its replacements are given up."""
+    """End a backfill before the cutover: its tables are stalled, to be resumed; its replacements are given up.
+
+    So are replacements that stalled under it: nothing else would ever let their tables be without them.
+    """
     source_id = session.scalar(select(BackfillRow.source_id).where(BackfillRow.id == backfill_id))
     if source_id is None:
         raise UnknownItem("backfill", backfill_id)
     state = load_state(session, lock_source(session, source_id))
-    retired = rules.arriving(state, backfill_id)
+    retired = rules.arriving(state, backfill_id) | _stalled_replacements(session, state, backfill_id)
     for table in retired.values():
         if rules.is_replacement(state, table):
             gone = delete(ReplacementRow).where(ReplacementRow.table_id == table.table_id)
@@ -212,6 +215,15 @@ def retire_backfill(session: Session, backfill_id: BackfillId) -> Sequence[ItemI
         else:
             _write(session, state, table, rules.retire(table))
     return list(retired)
+
+
+def _stalled_replacements(session: Session, state: SourceState, backfill_id: BackfillId) -> dict[ItemId, TableState]:
+    filled = select(BackfillTableRow.table_id, BackfillTableRow.generation).where(
+        BackfillTableRow.backfill_id == backfill_id
+    )
+    both = ((state.replacements.get(row.table_id), row.generation) for row in session.execute(filled))
+    found = [table for table, generation in both if table is not None and table.generation == generation]
+    return {table.table_id: table for table in found if table.status == "stalled"}
 
 
 def _locked(session: Session, table_id: ItemId) -> SourceState:

@@ -149,14 +149,17 @@ def _collections(session: Session, table: TableItem, generation: int) -> dict[st
 
 
 def _check_final(session: Session, table: TableItem, collection_id: CollectionId, time: int) -> None:
-    """A backfill that heals a table writes several ticks in one commit: no version holds only some of them."""
+    """A backfill that heals a table writes several ticks in one commit: no version holds only some of them.
+
+    A first time of 0 is none: an app that was still running when the schema was upgraded has noted no such thing.
+    """
     group = session.execute(
         select(CommitRow.first_timestamp, CommitRow.mz_timestamp)
         .where(CommitRow.collection_id == collection_id, CommitRow.mz_timestamp > time)
         .order_by(CommitRow.mz_timestamp)
         .limit(1)
     ).one_or_none()
-    if group is not None and group.first_timestamp <= time:
+    if group is not None and 0 < group.first_timestamp <= time:
         raise NotReadable(
             f"{table.display} as of {time}: the ticks from {group.first_timestamp} to {group.mz_timestamp} were "
             "written together, by the backfill that healed it",

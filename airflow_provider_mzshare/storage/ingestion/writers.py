@@ -128,6 +128,7 @@ class GroupCommits(MemberCommits):
                 **self._metadata(first, group.last, due.member),
                 "mz_first_tick": str(first.number),
                 "mz_first_timestamp": str(first.mz_timestamp),
+                "mz_last_lower": group.last.lower.to_json(),
                 **noted,
             },
             force=collection_id in due.forced,

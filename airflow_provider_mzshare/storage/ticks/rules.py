@@ -198,9 +198,9 @@ def joined(table: TableState) -> TableState:
 def swapped(old: TableState, new: TableState) -> TableState:
     """The new generation in the old one's place. What could be read before stays readable: from the old one.
 
-    The new one may have left out empty ticks at its end that the old one has got.
+    Nothing more can, until the tick is committed: the new one answers from that tick on.
     """
-    return replace(joined(new), since=old.since or new.since, upper=max(old.upper, new.upper))
+    return replace(joined(new), since=old.since, upper=old.upper)
 
 
 def after_commit(state: SourceState, committed: Committed) -> SourceState:

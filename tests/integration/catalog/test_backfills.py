@@ -240,7 +240,10 @@ def test_a_stalled_table_that_is_replaced_answers_up_to_its_stall_and_from_the_s
     fill = Backfiller(catalog, log.source_id, backfill_id)
     fill.group(1, 4, early)
     assert arm(catalog, early)
-    swap = log.tick()
+    swap = log.mint()
+    with catalog.read() as session:
+        assert table_read_point(session, early).tick == 3, "the old one answers until the swap is committed"
+    log.commit(swap)
     assert log.store.load().tables[early].status == "live"
     assert _versions(catalog, early, 3) == (3, 3)
     with pytest.raises(NotReadable, match="never written"):
@@ -264,6 +267,26 @@ def test_a_retired_backfill_leaves_tables_to_resume_and_gives_replacements_up(ca
     assert state.tables[late].status == "stalled"
     with catalog.write() as session:
         assert arrivals.resume_table(session, late) != first
+
+
+def test_a_replacement_that_stalled_is_given_up_with_its_backfill(catalog: Catalog, log: Log) -> None:
+    """Its table is live: it must not be told as failed for ever."""
+    (early,) = log.store.load().members
+    with catalog.write() as session:
+        first = arrivals.resnapshot_table(session, early)
+    fill = Backfiller(catalog, log.source_id, first)
+    last = fill.store.ticks(1, 3)[-1]
+    fill.store.follow(fill.holder, first=1, last=last, outcomes={early: Left("history is gone")}, stats={})
+    with catalog.write() as session:
+        second = arrivals.resume_table(session, early)
+        assert arrivals.retire_backfill(session, first) == [], "another backfill fills it now"
+    assert log.store.load().replacements[early].status == "backfilling"
+    heir = Backfiller(catalog, log.source_id, second)
+    heir.store.follow(heir.holder, first=1, last=last, outcomes={early: Left("history is gone")}, stats={})
+    with catalog.write() as session:
+        assert arrivals.retire_backfill(session, second) == [early]
+    state = log.store.load()
+    assert (state.tables[early].status, state.replacements) == ("live", {})
 
 
 def test_dropped_in_the_middle_and_made_anew_under_the_same_name(catalog: Catalog, log: Log) -> None:

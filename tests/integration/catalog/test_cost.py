@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import event
+from sqlalchemy import event, insert
 
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.models import TickRow
+from airflow_provider_mzshare.control.leftovers import find_leftovers
+from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import TOPIC_ID, Log, add_source, add_tables, wrote_all
 
 COSTS = {"beat": 2, "empty": 7, "members": 1, "mint": 5, "commit": 7}
@@ -54,3 +58,40 @@ def test_a_step_costs_few_statements_for_any_number_of_tables(catalog: Catalog) 
     assert few == many
     begin = 1 if catalog.is_embedded else 0
     assert few == {what: cost + begin for what, cost in COSTS.items()}
+
+
+def test_what_dropped_tables_left_is_found_without_a_look_through_the_log(catalog: Catalog) -> None:
+    if not catalog.is_embedded:
+        return  # only SQLite counts its steps
+    source = add_source(catalog)
+    add_tables(catalog, source, "stays")
+    gone = add_tables(catalog, source, *(f"gone_{number}" for number in range(5)))
+    Log(catalog, source).tick()
+    with catalog.write() as session:
+        for table_id in gone:
+            items.drop_table(session, table_id)
+    few = _steps_to_leftovers(catalog)
+    _lengthen(catalog, source, 5_000)
+    assert _steps_to_leftovers(catalog) < few + 50
+
+
+def _steps_to_leftovers(catalog: Catalog) -> int:
+    """In hundreds of SQLite's own instructions."""
+    steps: list[int] = []
+    with catalog.read() as session:
+        connection = session.connection().connection.dbapi_connection
+        assert connection is not None
+        connection.set_progress_handler(lambda: steps.append(1), 100)
+        try:
+            find_leftovers(session, frozenset({"any"}))
+        finally:
+            connection.set_progress_handler(None, 0)
+    return len(steps)
+
+
+def _lengthen(catalog: Catalog, source_id: ItemId, to: int) -> None:
+    same = {"source_id": source_id, "lower": Position({"0": 1}), "upper": Position({"0": 1}), "committed": True}
+    rest = {"minted_at": 1, "epoch": 1, "attempts": 1, "deaths": 0, "repaired": False}
+    numbers = [{"number": number, "mz_timestamp": 10_000 + number} for number in range(2, to)]
+    with catalog.write() as session:
+        session.execute(insert(TickRow), [same | rest | number for number in numbers])

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.repairs import insert_repaired_tick, remove_pending_tick
-from airflow_provider_mzshare.errors import LogConflict
+from airflow_provider_mzshare.control.repair import repair_catalog
+from airflow_provider_mzshare.errors import CatalogBehind, LogConflict
+from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.ingestion.members import Due
+from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
+from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log, add_source, add_tables
 
 
@@ -108,3 +118,37 @@ def test_a_table_dropped_while_the_removed_tick_was_pending_stays_dropped(catalo
     assert log.store.load().members == {stays}
     with catalog.read() as session:
         assert items.get_table_item(session, gone).status == "dropped"
+
+
+def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_knows(tmp_path: Path) -> None:
+    """An empty tick leaves no trace but the group that ended with it: without it the source could never go on."""
+    warehouse, old = str(tmp_path / "warehouse"), f"sqlite:///{tmp_path / 'old.db'}"
+    with Catalog(f"sqlite:///{tmp_path / 'new.db'}") as catalog:
+        catalog.upgrade()
+        log, [late] = add_late_tables(catalog, "late", ticks=1)
+        with (
+            closing(sqlite3.connect(tmp_path / "new.db")) as new,
+            closing(sqlite3.connect(tmp_path / "old.db")) as copy,
+        ):
+            new.backup(copy)
+        log.tick(10)
+        empty = log.empty()
+        backfill = Backfilling(catalog, log.source_id)
+        commits = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, root=warehouse)
+        group, [member] = TickGroup(tuple(backfill.store.ticks(1, 3))), backfill.store.members([late])
+        commits.begin(group, [member])
+        due = commits.due(group, member)
+        assert isinstance(due, Due)
+        commits.commit(group, due, MemberResult(), 0.0)
+        commits.close()
+    with Catalog(old) as catalog:
+        backfill = Backfilling(catalog, log.source_id)
+        heir = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, root=warehouse)
+        with pytest.raises(CatalogBehind):
+            heir.check_log()
+        (repaired,) = repair_catalog(catalog, warehouse)
+        assert repaired.ticks == (2, 3)
+        last = backfill.store.load().pending[-1]
+        assert (last.lower, last.upper, last.mz_timestamp) == (empty.lower, empty.upper, empty.mz_timestamp)
+        heir.check_log()
+        heir.close()

@@ -40,6 +40,47 @@ def test_a_source_is_started_once_and_left_alone_while_it_runs(home: Home) -> No
     assert Path(job.folder) == home.settings.jobs / source_id / job.id
 
 
+def test_a_machine_that_died_is_noticed_by_a_reconciler_that_looks_once(home: Home) -> None:
+    """Of a process on another machine only the heart tells, and a task of Airflow keeps no reconciler."""
+    source_id, dead = home.source("s"), JobId("ingest-dead")
+    with home.catalog.write() as session:
+        jobs.create_job(session, kind="ingest", source_id=source_id, launcher="process", folder="", job_id=dead)
+        jobs.note_start(session, dead, pid=1, pid_started=1.0, host="elsewhere")
+    CatalogTickStore(home.catalog, source_id).claim(dead)
+    assert home.reconciler().run() == [], "it may well be alive"
+    assert done(home.reconciler().run_patiently()) == [("lost", "public.s"), ("wait", "public.s")]
+    assert home.jobs(source_id)[0].state == "lost"
+    home.reconciler().run(at_once=True)
+    job = home.running(source_id)
+    assert done(home.reconciler().run_patiently()) == [], "its heart beats"
+    assert home.jobs(source_id)[0].id == job.id
+
+
+@pytest.mark.usefixtures("catalog_url")
+def test_those_who_tidy_up_at_once_are_not_in_each_other_s_way(home: Home) -> None:
+    source_id = home.source("s")
+    home.reconciler().run()
+    job = home.running(source_id)
+    home.set_desired(source_id, "stopped")
+    home.reconciler().run()
+    wait_until(lambda: not home.is_alive(job), 10, "its process to be gone")
+    for number in range(20):
+        (Path(job.folder) / f"scratch-{number}" / "deep").mkdir(parents=True)
+    together, outcomes = threading.Barrier(4), list[Outcome]()
+
+    def tidy() -> None:
+        together.wait()
+        outcomes.extend(home.reconciler().run())
+
+    threads = [threading.Thread(target=tidy) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [outcome for outcome in outcomes if not outcome.ok] == []
+    assert not [path for path in Path(job.folder).iterdir() if path.name.startswith("scratch")]
+
+
 @pytest.mark.usefixtures("catalog_url")
 def test_two_that_start_at_once_leave_one_job(home: Home) -> None:
     source_id = home.source("s")

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import Catalog, arrivals
 from airflow_provider_mzshare.control.catalog.convergence import convergences
 from airflow_provider_mzshare.events import ConvergedEvent
 from airflow_provider_mzshare.sensors.offsets import OffsetsConvergedSensor
@@ -100,6 +100,23 @@ def test_on_a_worker_it_waits_until_the_table_is_live(catalog: Catalog, monkeypa
     monkeypatch.setattr("airflow.sdk.bases.sensor.time.sleep", lambda _: next(steps)())
     certificate = sensor(deferrable=False).execute(NOTHING)
     assert (certificate["table_id"], status(catalog, late)) == (late, "live")
+
+
+def test_on_a_worker_too_a_generation_that_is_given_up_is_no_success(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, [late] = add_late_tables(catalog, "late")
+    make_live(catalog, log)
+    with catalog.write() as session:
+        backfill_id = arrivals.resnapshot_table(session, late)
+
+    def retire(_: float) -> None:
+        with catalog.write() as session:
+            arrivals.retire_backfill(session, backfill_id)
+
+    monkeypatch.setattr("airflow.sdk.bases.sensor.time.sleep", retire)
+    with pytest.raises(AirflowFailException, match="given up before it was live"):
+        sensor(deferrable=False).execute(NOTHING)
 
 
 @pytest.mark.parametrize(("gently", "error"), [(False, AirflowSensorTimeout), (True, AirflowSkipException)])

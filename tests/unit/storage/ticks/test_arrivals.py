@@ -297,7 +297,18 @@ def test_a_stalled_generation_is_replaced_too() -> None:
     new = replace(table(U2, "converging", got=4), generation=2)
     state = mint(source(replace(table(U2, "stalled", got=1), reason="full disk"), replacements={U2: new}))
     assert (state.tables[U2].status, state.tables[U2].reason, state.tables[U2].since) == ("live", None, 1000)
+    assert state.tables[U2].upper == 1001, "the new one answers from the swap's commit on, not before"
     assert state.members == {U2}
+    done = rules.after_commit(state, rules.commit(state, P, 5, {U2: Done()}))
+    assert (done.tables[U2].since, done.tables[U2].upper) == (1000, 9001)
+
+
+def test_a_generation_that_never_had_a_tick_leaves_nothing_to_read_from_before_the_swap() -> None:
+    new = replace(table(U2, "converging", got=4), generation=2)
+    state = mint(source(replace(table(U2, "stalled"), reason="full disk"), replacements={U2: new}))
+    assert (state.tables[U2].since, state.tables[U2].upper) == (0, 0)
+    done = rules.after_commit(state, rules.commit(state, P, 5, {U2: Done()}))
+    assert (done.tables[U2].since, done.tables[U2].upper) == (9000, 9001)
 
 
 # ── healing ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -85,8 +85,9 @@ def _extend_tables() -> None:
     op.add_column("tables", _defaulted("since_noted_at", "0"))
     op.add_column("sources", _defaulted("compaction_asked", "0"))
     op.execute(
-        "UPDATE tables SET next_tick = COALESCE((SELECT MAX(ticks.number) + 1 FROM ticks "
-        "WHERE ticks.source_id = tables.source_id AND ticks.mz_timestamp < tables.upper), 1)"
+        "UPDATE tables SET next_tick = COALESCE((SELECT ticks.number + 1 FROM ticks "
+        "WHERE ticks.source_id = tables.source_id AND ticks.mz_timestamp < tables.upper "
+        "ORDER BY ticks.mz_timestamp DESC LIMIT 1), 1)"
     )
 
 
