@@ -12,15 +12,16 @@ from tests.support.live import add_table_live, check_exact
 from tests.support.stack import Stack
 
 
+@pytest.mark.timeout(900)
 def test_adding_a_table_disturbs_nobody(stack: Stack, kafka: EmbeddedKafka) -> None:
-    measured = add_table_live(stack, kafka, history=30_000, tables=4, per_second=1_000, steady_seconds=8)
+    measured = add_table_live(stack, kafka, history=20_000, tables=3, per_second=500, steady_seconds=6)
     print(measured)
     check_exact(stack, measured)
-    assert measured.ratio <= 13, "ten times what is aimed at: other work of the machine is measured here too"
+    assert measured.ratio <= 13, "ten times what is aimed at: this machine's other work is measured here too"
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(3000)
 def test_adding_a_table_with_a_long_history_keeps_the_others_pace(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     runs = []
     for number in range(3):

@@ -12,6 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 from sqlalchemy import select
 
+from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.control.catalog import reads
 from airflow_provider_mzshare.control.catalog.certificates import Certificate, last_certificate
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
@@ -19,7 +20,7 @@ from airflow_provider_mzshare.control.catalog.lookup import find_table
 from airflow_provider_mzshare.control.catalog.models import TickRow
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.reading import read_arrow
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.ids import ItemId, JobId
 from airflow_provider_mzshare.types.specs import SourceSettings
 from tests.apps.test_shared_read import COLUMNS, record
 from tests.support.kafka import create_topic, produce
@@ -37,6 +38,7 @@ class Feed:
     def __init__(self, kafka: EmbeddedKafka, topic: str, per_second: int) -> None:
         self._kafka, self._topic, self._per_second = kafka, topic, per_second
         self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
         self.sent = 0
 
     def send(self, count: int) -> None:
@@ -48,15 +50,17 @@ class Feed:
         while not self._stop.wait(max(0.0, began + (self.sent - first) / self._per_second - time.monotonic())):
             self.send(self._per_second // 10)
 
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
     @contextmanager
     def running(self) -> Iterator[None]:
-        thread = threading.Thread(target=self._run)
-        thread.start()
+        self._thread.start()
         try:
             yield
         finally:
-            self._stop.set()
-            thread.join()
+            self.stop()
 
 
 @dataclass(frozen=True)
@@ -91,42 +95,58 @@ def add_table_live(
     feed = Feed(kafka, topic, per_second)
     feed.send(history)
     old = [SIBLING, *(Table(f"t{n}", COLUMNS) for n in range(1, tables))]
+    names = [table.name for table in old]
     source = stack.create("live", topic, old, SourceSettings())
-    ingestion = stack.launch(source)
-    with feed.running():
-        stack.wait_caught_up(source, [table.name for table in old], timeout=300)
-        warm = stack.store(source).load().last_number + 15
-        wait_until(lambda: stack.store(source).load().last_number >= warm, 120, "a warm app")
+    with _stopped_at_the_end(stack) as launched, feed.running():
+        launched.append(stack.launch(source))
+        stack.wait_caught_up(source, names, timeout=300)
+        _wait_for_ticks(stack, source, 15, "a warm app")
         began = wall_ms()
         wait_until(lambda: wall_ms() - began >= steady_seconds * 1000, steady_seconds * 2, "a while of steady load")
         added, sent_before = wall_ms(), kafka.bytes_out(topic)
         stack.add(source, [LATE])
-        backfill = stack.launch_backfill("late")
-        stack.wait_cut_over(["late"], timeout=300)
-        wait_until(lambda: stack.launcher.status(backfill) == "gone", 60, "the backfill's end")
+        launched.append(stack.launch_backfill("late"))
+        stack.wait_cut_over(["late"], timeout=400)
+        wait_until(lambda: stack.launcher.status(launched[1]) == "gone", 60, "the backfill's end")
         done, sent_bytes = wall_ms(), kafka.bytes_out(topic) - sent_before
-        after = stack.store(source).load().last_number + 3
-        wait_until(lambda: stack.store(source).load().last_number >= after, 60, "ticks after the cutover")
-        seen = feed.sent
-    stack.wait_caught_up(source, ["late", *(table.name for table in old)], timeout=120)
-    assert stack.launcher.status(ingestion) == "alive", stack.log(ingestion)
-    stack.launcher.request_stop(ingestion)
-    wait_until(lambda: stack.launcher.status(ingestion) == "gone", 60, "the app's end")
+        _wait_for_ticks(stack, source, 3, "ticks after the cutover")
+        feed.stop()
+        stack.wait_caught_up(source, ["late", *names], timeout=120)
+        assert stack.launcher.status(launched[0]) == "alive", stack.log(launched[0])
     with stack.catalog.read() as session:
         certificate = last_certificate(session, stack.table("late").id)
     assert certificate is not None
     # Beside the backfill the shared app has read what arrived meanwhile.
-    own = sent_bytes - (kafka.bytes_in(topic) / feed.sent) * per_second * (done - added) / 1000
-    share = certificate.cutover.gap(certificate.start) / max(1, seen)
+    per_record = kafka.bytes_in(topic) / feed.sent
+    own = sent_bytes - per_record * per_second * (done - added) / 1000
     return Measured(
         before=longest_gap(stack, source, began, added),
         during=longest_gap(stack, source, added, done),
         seconds=(done - added) / 1000,
-        ingestion_starts=len({job for job in _jobs(stack, source) if job is not None}),
-        bytes_per_history=own / (kafka.bytes_in(topic) * share),
+        ingestion_starts=len(_jobs(stack, source)),
+        bytes_per_history=own / (per_record * certificate.cutover.gap(certificate.start)),
         certificate=certificate,
         sent=feed.sent,
     )
+
+
+@contextmanager
+def _stopped_at_the_end(stack: Stack) -> Iterator[list[Handle]]:
+    """Apps that are put into the list end with the block, whatever happens in it."""
+    launched: list[Handle] = []
+    try:
+        yield launched
+        for handle in launched:
+            stack.launcher.request_stop(handle)
+            wait_until(lambda h=handle: stack.launcher.status(h) == "gone", 60, "the end of an app")  # type: ignore[misc]
+    finally:
+        for handle in launched:
+            stack.launcher.kill(handle)
+
+
+def _wait_for_ticks(stack: Stack, source: ItemId, count: int, what: str) -> None:
+    wanted = stack.store(source).load().last_number + count
+    wait_until(lambda: stack.store(source).load().last_number >= wanted, 120, what)
 
 
 def longest_gap(stack: Stack, source: ItemId, begin_ms: int, end_ms: int) -> float:
@@ -136,9 +156,10 @@ def longest_gap(stack: Stack, source: ItemId, begin_ms: int, end_ms: int) -> flo
     return max(later - sooner for sooner, later in pairwise(times)) / 1000
 
 
-def _jobs(stack: Stack, source: ItemId) -> list[str | None]:
+def _jobs(stack: Stack, source: ItemId) -> set[JobId]:
+    """All that have minted ticks."""
     with stack.catalog.read() as session:
-        return [str(job) for job in session.scalars(select(TickRow.job_id).where(TickRow.source_id == source))]
+        return {job for job in session.scalars(select(TickRow.job_id).where(TickRow.source_id == source)) if job}
 
 
 def rows_at(stack: Stack, name: str, tick: int | None = None) -> pa.Table:
