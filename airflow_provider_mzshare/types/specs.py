@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS, Column, check_type
 
@@ -27,12 +27,65 @@ class Start(Spec):
     """mode ``timestamp``: milliseconds since 1970."""
 
 
+class LegacySpec(Spec):
+    """What an old-style CREATE SOURCE said of its outputs; a source without it has tables alone.
+
+    The outputs themselves are tables of the source like any other: migrating moves definitions, not data.
+    """
+
+    shape: Literal["single", "all_tables", "schemas", "tables"]
+    """``single``: the source's own relation has the data. The others are how subsources were asked for."""
+    schemas: tuple[str, ...] = ()
+    """shape ``schemas``."""
+    tables: tuple[tuple[str, str], ...] = ()
+    """shape ``tables``: pairs of a reference and the subsource's name as it was written; both are SQL."""
+    progress: str | None = None
+    """``EXPOSE PROGRESS AS``, as SQL; else the progress is called ``<source>_progress``."""
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+    """Options of single columns that stand on the source, ``reference.column``."""
+
+
 class KafkaSourceSpec(Spec):
     version: Literal[1] = 1
     kind: Literal["kafka"] = "kafka"
     connection: str
     topic: str
     start: Start = Start()
+    legacy: LegacySpec | None = None
+
+
+Generator = Literal["counter", "auction", "key_value"]
+
+
+class LoadGeneratorSpec(Spec):
+    """A source that makes its records up: the same for the same seed, as far as its clock has come."""
+
+    version: Literal[1] = 1
+    kind: Literal["load_generator"] = "load_generator"
+    generator: Generator
+    seed: int = 0
+    tick_interval_ms: int = Field(default=1_000, ge=1)
+    """How often the generator makes records."""
+    batch_size: int = Field(default=1, ge=1, le=1_000_000)
+    """Records of each partition that it makes at once."""
+    up_to: int | None = Field(default=None, ge=0, le=10**15)
+    """``counter``, ``key_value``: so many records per partition and no more; ``auction``: bids."""
+    keys: int = Field(default=100, ge=1, le=10**12)
+    """``key_value``: of each partition."""
+    value_size: int = Field(default=16, ge=1, le=1 << 20)
+    """``key_value``: bytes of a value."""
+    partitions: int = Field(default=1, ge=1, le=64)
+    """``key_value``; the other generators have one per output."""
+    legacy: LegacySpec | None = None
+
+
+SourceSpec = Annotated[KafkaSourceSpec | LoadGeneratorSpec, Field(discriminator="kind")]
+_SOURCE_SPEC: TypeAdapter[KafkaSourceSpec | LoadGeneratorSpec] = TypeAdapter(SourceSpec)
+
+
+def parse_source_spec(text: str) -> KafkaSourceSpec | LoadGeneratorSpec:
+    return _SOURCE_SPEC.validate_json(text)
 
 
 class ColumnSpec(Spec):
@@ -53,7 +106,39 @@ class Include(Spec):
     name: str
 
 
-Format = Literal["json", "text", "bytes"]
+Format = Literal["json", "text", "bytes", "none"]
+"""``none``: the upstream has columns of its own, and nothing is to be decoded."""
+
+
+class KafkaExportDetails(Spec):
+    """What the source needs to know to fill the table, resolved when it was made."""
+
+    version: Literal[1] = 1
+    kind: Literal["kafka"] = "kafka"
+    topic: str
+    metadata_columns: tuple[Include, ...] = ()
+
+
+class LoadGeneratorExportDetails(Spec):
+    version: Literal[1] = 1
+    kind: Literal["load_generator"] = "load_generator"
+    output: str
+    partitions: tuple[int, ...]
+    """Which of the source's partitions carry this output."""
+    columns: tuple[ColumnSpec, ...]
+    """All that the output had when the table was made, also those that were excluded."""
+    keys: tuple[str, ...] = ()
+
+
+ExportDetails = Annotated[KafkaExportDetails | LoadGeneratorExportDetails, Field(discriminator="kind")]
+
+
+class ExportDataConfig(Spec):
+    """How the data of a table is decoded."""
+
+    encoding: Format
+    envelope: Literal["none"]
+
 
 _INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
 _PLAIN_COLUMN = {"json": "text", "text": "text", "bytes": "bytea"}
@@ -62,11 +147,14 @@ _PLAIN_COLUMN = {"json": "text", "text": "text", "bytes": "bytea"}
 class TableSpec(Spec):
     """A table from a source.
 
-    ``columns`` is empty for text, bytes and untyped JSON, which have the one column ``data``.
+    ``columns`` is empty for text, bytes and untyped JSON, which have the one column ``data``. For format ``none`` they
+    are the upstream's, without the excluded ones.
     """
 
     version: Literal[1] = 1
     reference: str
+    namespace: str | None = None
+    """The schema of the reference, for upstreams that have any; Kafka has none."""
     format: Format
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
@@ -75,6 +163,13 @@ class TableSpec(Spec):
     retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
     snapshot: bool = True
     """False: nothing of the source's history belongs to the table; it begins at what comes next."""
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+    details: ExportDetails | None = None
+    """None for tables from before these were kept."""
+
+    def data_config(self) -> ExportDataConfig:
+        return ExportDataConfig(encoding=self.format, envelope=self.envelope)
 
     def value_columns(self) -> tuple[Column, ...]:
         if self.columns:

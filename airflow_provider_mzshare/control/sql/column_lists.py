@@ -29,11 +29,6 @@ class _ColumnList(ColumnGrammar):
         self._read_end()
         return found
 
-    def _begin(self, raw_tokens: list[Token], sql: str) -> None:
-        self.reset()
-        self.sql, self._chunks = sql, [raw_tokens]
-        self._advance_chunk()
-
 
 def parse_columns(text: str) -> tuple[ColumnSpec, ...]:
     """Names fold and quote as in SQL. Raises StatementError with line and column."""

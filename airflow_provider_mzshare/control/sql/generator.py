@@ -10,12 +10,23 @@ from sqlglot.generator import Generator
 from sqlglot.generators.postgres import PostgresGenerator
 
 from airflow_provider_mzshare.control.sql import nodes
+from airflow_provider_mzshare.types.ids import is_item_id
 
 _BEFORE_VALUE = {"RETAIN HISTORY": "FOR "}
+_KINDS_TO_SHOW = ("source", "view")
+"""Bare, these would read as the kind; TABLE is a reserved word and always in quotes."""
+
+
+# ── parts of statements ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _csv(generator: Generator, items: list[exp.Expr]) -> str:
     return ", ".join(generator.sql(item) for item in items)
+
+
+def _list(generator: Generator, items: list[exp.Expr] | None) -> str:
+    """In brackets, with a blank in front; nothing if there are none."""
+    return f" ({_csv(generator, items)})" if items else ""
 
 
 def _with(generator: Generator, node: exp.Expr) -> str:
@@ -23,71 +34,166 @@ def _with(generator: Generator, node: exp.Expr) -> str:
     return f" WITH ({_csv(generator, settings)})" if settings else ""
 
 
-def _if_not_exists(node: exp.Expr) -> str:
-    return "IF NOT EXISTS " if node.args.get("exists") else ""
+def _head(verb: str, generator: Generator, node: exp.Expr) -> str:
+    exists = "IF NOT EXISTS " if node.args.get("exists") else ""
+    return f"{verb} {exists}{generator.sql(node, 'this')}"
 
 
 def _option(generator: Generator, node: nodes.Option) -> str:
-    return f"{node.name} {_BEFORE_VALUE.get(node.name, '')}{generator.sql(node, 'expression')}"
+    value = generator.sql(node, "expression")
+    return f"{node.name} {_BEFORE_VALUE.get(node.name, '')}{value}" if value else node.name
 
 
-def _include(generator: Generator, node: nodes.Include) -> str:
+def _aliased(generator: Generator, node: exp.Expr) -> str:
     alias = generator.sql(node, "alias")
-    return f"{node.name} AS {alias}" if alias else node.name
+    return f"{generator.sql(node, 'this')} AS {alias}" if alias else generator.sql(node, "this")
+
+
+def _decoding(generator: Generator, node: exp.Expr) -> str:
+    parts = ""
+    if written_format := node.text("format"):
+        parts += f" FORMAT {written_format}"
+    if include := node.args.get("include"):
+        parts += f" INCLUDE {_csv(generator, include)}"
+    if envelope := node.text("envelope"):
+        parts += f" ENVELOPE {envelope}"
+    return parts
+
+
+# ── CREATE ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _create_source(generator: Generator, node: nodes.CreateSource) -> str:
-    name, connection = generator.sql(node, "this"), generator.sql(node, "connection")
-    return (
-        f"CREATE SOURCE {_if_not_exists(node)}{name} FROM {node.text('kind')} CONNECTION {connection} "
-        f"({_csv(generator, node.expressions)}){_with(generator, node)}"
-    )
+    text = f"{_head('CREATE SOURCE', generator, node)}{_list(generator, node.args.get('columns'))}"
+    text += f" FROM {node.text('kind')}"
+    if connection := generator.sql(node, "connection"):
+        text += f" CONNECTION {connection}"
+    if load := node.text("generator"):
+        text += f" {load}"
+    text += _list(generator, node.expressions) + _decoding(generator, node)
+    if outputs := node.args.get("outputs"):
+        text += f" FOR {outputs.name}{_list(generator, outputs.expressions)}"
+    if progress := generator.sql(node, "progress"):
+        text += f" EXPOSE PROGRESS AS {progress}"
+    return text + _with(generator, node)
 
 
 def _create_table(generator: Generator, node: nodes.CreateTable) -> str:
-    parts = [f"CREATE TABLE {_if_not_exists(node)}{generator.sql(node, 'this')}"]
-    if node.expressions:
-        parts.append(f"({_csv(generator, node.expressions)})")
-    parts.append(f"FROM SOURCE {generator.sql(node, 'source')}")
+    text = f"{_head('CREATE TABLE', generator, node)}{_list(generator, node.expressions)}"
+    text += f" FROM SOURCE {generator.sql(node, 'source')}"
     if reference := generator.sql(node, "reference"):
-        parts.append(f"(REFERENCE {reference})")
-    parts.append(f"FORMAT {node.text('format')}")
-    if include := node.args.get("include"):
-        parts.append(f"INCLUDE {_csv(generator, include)}")
-    if envelope := node.text("envelope"):
-        parts.append(f"ENVELOPE {envelope}")
-    return " ".join(parts) + _with(generator, node)
+        text += f" (REFERENCE {reference})"
+    return text + _decoding(generator, node) + _with(generator, node)
 
 
-def _alter_source(generator: Generator, node: nodes.AlterSource) -> str:
+def _create_subsource(generator: Generator, node: nodes.CreateSubsource) -> str:
+    text = f"{_head('CREATE SUBSOURCE', generator, node)}{_list(generator, node.expressions)}"
+    return f"{text} OF SOURCE {generator.sql(node, 'source')}{_with(generator, node)}"
+
+
+def _create_view(generator: Generator, node: nodes.CreateView) -> str:
+    return f"{_head('CREATE VIEW', generator, node)} AS {generator.sql(node, 'expression')}"
+
+
+# ── ALTER ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _alter_options(generator: Generator, node: nodes.AlterOptions) -> str:
     word = "SET" if node.args.get("settings") else "RESET"
     options = _csv(generator, node.args.get("settings") or node.args["reset"])
-    return f"ALTER SOURCE {generator.sql(node, 'this')} {word} ({options})"
+    return f"ALTER {node.text('kind')} {generator.sql(node, 'this')} {word} ({options})"
+
+
+def _add_subsources(generator: Generator, node: nodes.AddSubsources) -> str:
+    added = _csv(generator, node.expressions)
+    return f"ALTER SOURCE {generator.sql(node, 'this')} ADD SUBSOURCE {added}{_with(generator, node)}"
+
+
+def _drop_subsources(generator: Generator, node: nodes.DropSubsources) -> str:
+    exists = "IF EXISTS " if node.args.get("exists") else ""
+    names = _csv(generator, node.expressions)
+    return f"ALTER SOURCE {generator.sql(node, 'this')} DROP SUBSOURCE {exists}{names}{_cascade(node)}"
+
+
+def _refresh(generator: Generator, node: nodes.RefreshReferences) -> str:
+    name = generator.sql(node, "this")
+    if is_item_id(name) and not node.args.get("id"):
+        name = f'"{name}"'  # bare, it would read as an id
+    return f"ALTER SOURCE {name} REFRESH REFERENCES"
+
+
+def _renamed(words: str) -> Callable[[Generator, exp.Expr], str]:
+    def written(generator: Generator, node: exp.Expr) -> str:
+        return f"ALTER {node.text('kind')} {generator.sql(node, 'this')} {words} {generator.sql(node, 'expression')}"
+
+    return written
+
+
+def _alter_system(generator: Generator, node: nodes.AlterSystem) -> str:
+    name, value = generator.sql(node, "this"), generator.sql(node, "expression")
+    return f"ALTER SYSTEM SET {name} = {value}" if value else f"ALTER SYSTEM RESET {name}"
+
+
+# ── the rest ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _comment(generator: Generator, node: nodes.CommentOn) -> str:
+    name, column = generator.sql(node, "this"), generator.sql(node, "column")
+    comment = generator.sql(node, "expression") or "NULL"
+    return f"COMMENT ON {node.text('kind')} {f'{name}.{column}' if column else name} IS {comment}"
+
+
+def _cascade(node: exp.Expr) -> str:
+    return " CASCADE" if node.args.get("cascade") else ""
 
 
 def _drop_item(generator: Generator, node: nodes.DropItem) -> str:
     exists = "IF EXISTS " if node.args.get("exists") else ""
-    cascade = " CASCADE" if node.args.get("cascade") else ""
-    return f"DROP {node.text('kind')} {exists}{generator.sql(node, 'this')}{cascade}"
+    return f"DROP {node.text('kind')} {exists}{generator.sql(node, 'this')}{_cascade(node)}"
+
+
+def _show_items(generator: Generator, node: nodes.ShowItems) -> str:
+    schema = generator.sql(node, "schema")
+    return f"SHOW {node.name} FROM {schema}" if schema else f"SHOW {node.name}"
 
 
 def _show_create(generator: Generator, node: nodes.ShowCreate) -> str:
     kind, name = node.text("kind"), generator.sql(node, "this")
-    if not kind and name.split(".")[0] == "source":
-        name = f'"source"{name.removeprefix("source")}'  # bare, it would read as the kind
+    first, dot, rest = name.partition(".")
+    if not kind and first in _KINDS_TO_SHOW:
+        name = f'"{first}"{dot}{rest}'
     return f"SHOW CREATE {kind} {name}" if kind else f"SHOW CREATE {name}"
+
+
+def _write(generator: Generator, node: nodes.Write) -> str:
+    words = {"INSERT": "INSERT INTO", "UPDATE": "UPDATE", "DELETE": "DELETE FROM"}
+    return f"{words[node.text('verb')]} {generator.sql(node, 'this')}"
 
 
 class MzShareGenerator(PostgresGenerator):
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **PostgresGenerator.TRANSFORMS,
         nodes.Option: _option,
-        nodes.Include: _include,
+        nodes.Include: _aliased,
+        nodes.Subsource: _aliased,
+        nodes.Path: lambda generator, node: ".".join(generator.sql(part) for part in node.expressions),
         nodes.CreateSource: _create_source,
         nodes.CreateTable: _create_table,
-        nodes.AlterSource: _alter_source,
+        nodes.CreateSubsource: _create_subsource,
+        nodes.CreateView: _create_view,
+        nodes.CreateSchema: lambda generator, node: _head("CREATE SCHEMA", generator, node),
+        nodes.AlterOptions: _alter_options,
+        nodes.AddSubsources: _add_subsources,
+        nodes.DropSubsources: _drop_subsources,
+        nodes.RefreshReferences: _refresh,
         nodes.AlterTable: lambda generator, node: f"ALTER TABLE {generator.sql(node, 'this')} {node.text('action')}",
+        nodes.Rename: _renamed("RENAME TO"),
+        nodes.Swap: _renamed("SWAP WITH"),
+        nodes.AlterSystem: _alter_system,
+        nodes.CommentOn: _comment,
         nodes.DropItem: _drop_item,
-        nodes.ShowItems: lambda _, node: f"SHOW {node.name}",
+        nodes.ShowItems: _show_items,
         nodes.ShowCreate: _show_create,
+        nodes.Write: _write,
+        nodes.Explain: lambda generator, node: f"EXPLAIN {generator.sql(node, 'this')}",
     }

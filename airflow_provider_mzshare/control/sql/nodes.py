@@ -6,11 +6,13 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+# ── parts of statements ───────────────────────────────────────────────────────────────────────────────────────────────
+
 
 class Option(exp.Expression):
-    """``TRIGGER INTERVAL '1 second'``: the option's words, and its value."""
+    """``TRIGGER INTERVAL '1 second'``: the option's words, and its value if it has one."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": False}
 
 
 class Include(exp.Expression):
@@ -19,11 +21,37 @@ class Include(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False}
 
 
+class Path(exp.Expression):
+    """``a.b.c``: names with dots between, a reference or a column of one."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"expressions": True}
+
+
+class Outputs(exp.Expression):
+    """``this`` is ALL TABLES, SCHEMAS (``expressions`` are names) or TABLES (``expressions`` are subsources)."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False}
+
+
+class Subsource(exp.Expression):
+    """``reference [AS name]``."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False}
+
+
+# ── CREATE ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 class CreateSource(exp.Expression):
-    """``expressions`` are the upstream's options, ``settings`` those of ``WITH``."""
+    """``expressions`` are the upstream's options, ``settings`` those of ``WITH``; from ``columns`` on it is old syntax.
+
+    ``connection`` or ``generator`` is given, as its kind needs.
+    """
 
     arg_types: ClassVar[dict[str, bool]] = {
-        "this": True, "exists": False, "kind": True, "connection": True, "expressions": True, "settings": False,
+        "this": True, "exists": False, "kind": True, "connection": False, "generator": False, "expressions": False,
+        "settings": False, "columns": False, "format": False, "include": False, "envelope": False, "outputs": False,
+        "progress": False,
     }  # fmt: skip
 
 
@@ -31,15 +59,48 @@ class CreateTable(exp.Expression):
     """``expressions`` are the column definitions."""
 
     arg_types: ClassVar[dict[str, bool]] = {
-        "this": True, "exists": False, "expressions": False, "source": True, "reference": False, "format": True,
+        "this": True, "exists": False, "expressions": False, "source": True, "reference": False, "format": False,
         "include": False, "envelope": False, "settings": False,
     }  # fmt: skip
 
 
-class AlterSource(exp.Expression):
-    """One of ``settings`` (SET) and ``reset`` (RESET, option words) is given."""
+class CreateSubsource(exp.Expression):
+    """``expressions`` are the column definitions."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "settings": False, "reset": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False, "source": True, "settings": True}
+
+
+class CreateView(exp.Expression):
+    """``expression`` is the query."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "exists": False, "expression": True}
+
+
+class CreateSchema(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "exists": False}
+
+
+# ── ALTER ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AlterOptions(exp.Expression):
+    """One of ``settings`` (SET) and ``reset`` (RESET, option words) is given; ``kind`` is SOURCE or TABLE."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "settings": False, "reset": False}
+
+
+class AddSubsources(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True, "settings": False}
+
+
+class DropSubsources(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True, "exists": False, "cascade": False}
+
+
+class RefreshReferences(exp.Expression):
+    """``id``: written as a word that may be an id."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "id": False}
 
 
 class AlterTable(exp.Expression):
@@ -48,13 +109,48 @@ class AlterTable(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "action": True}
 
 
+class Rename(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "expression": True}
+
+
+class Swap(exp.Expression):
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "expression": True}
+
+
+class AlterSystem(exp.Expression):
+    """Without ``expression`` it is RESET."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": False}
+
+
+# ── the rest ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CommentOn(exp.Expression):
+    """``column`` for the kind COLUMN, whose ``this`` is what has it; without ``expression`` it is NULL."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "column": False, "expression": False}
+
+
 class DropItem(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "exists": False, "cascade": False}
 
 
 class ShowItems(exp.Expression):
-    """``this`` is SOURCES or TABLES."""
+    """``this`` is SOURCES, TABLES, …"""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "schema": False}
 
 
 class ShowCreate(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": False}
+
+
+class Write(exp.Expression):
+    """``verb`` is INSERT, UPDATE or DELETE; what it would write is not kept."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "verb": True}
+
+
+class Explain(exp.Expression):
+    pass

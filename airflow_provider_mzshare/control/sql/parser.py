@@ -13,23 +13,32 @@ from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.reading import listing
 from airflow_provider_mzshare.control.sql.scanning import shown
 from airflow_provider_mzshare.control.sql.source_grammar import SourceGrammar
-from airflow_provider_mzshare.control.sql.table_grammar import TableGrammar
+from airflow_provider_mzshare.control.sql.view_grammar import ViewGrammar
 
+CREATED = ("SOURCE", "TABLE", "VIEW", "SCHEMA", "SUBSOURCE")
+ALTERED = ("SOURCE", "TABLE", "VIEW", "SCHEMA", "SYSTEM")
+DROPPED = ("SOURCE", "TABLE", "VIEW", "SCHEMA")
+PRINTED = ("SOURCE", "TABLE", "VIEW")
+SHOWN = ("SOURCES", "TABLES", "VIEWS", "SUBSOURCES", "SCHEMAS", "CREATE")
 STATEMENTS = (
-    "CREATE SOURCE", "CREATE TABLE", "ALTER SOURCE", "ALTER TABLE", "DROP SOURCE", "DROP TABLE", "SHOW SOURCES",
-    "SHOW TABLES", "SHOW CREATE", "BEGIN", "COMMIT",
+    *(f"CREATE {kind}" for kind in CREATED), *(f"ALTER {kind}" for kind in ALTERED),
+    *(f"DROP {kind}" for kind in DROPPED), *(f"SHOW {what}" for what in SHOWN), "COMMENT ON", "EXPLAIN", "SELECT",
+    "BEGIN", "COMMIT",
 )  # fmt: skip
-_INSTEAD = f"; statements are: {', '.join(STATEMENTS)}"
-ITEM_KINDS = ("SOURCE", "TABLE")
-SHOWN = ("SOURCES", "TABLES", "CREATE")
+VERBS = ("CREATE", "ALTER", "DROP", "SHOW", "COMMENT ON", "EXPLAIN", "SELECT", "BEGIN", "COMMIT")
+_INSTEAD = f"; statements begin with {listing(VERBS)}"
 
 
-class MzShareParser(SourceGrammar, TableGrammar):
+class MzShareParser(SourceGrammar, ViewGrammar):
     STATEMENT_PARSERS: ClassVar[dict[TokenType, Callable[[MzShareParser], exp.Expr]]] = {
         TokenType.CREATE: lambda self: self._read_create(),
         TokenType.ALTER: lambda self: self._read_alter(),
         TokenType.DROP: lambda self: self._read_drop(),
         TokenType.SHOW: lambda self: self._read_show(),
+        TokenType.COMMENT: lambda self: self._read_comment(),
+        TokenType.INSERT: lambda self: self._read_write("INSERT"),
+        TokenType.UPDATE: lambda self: self._read_write("UPDATE"),
+        TokenType.DELETE: lambda self: self._read_write("DELETE"),
         TokenType.BEGIN: lambda self: self._read_transaction_mark(exp.Transaction()),
         TokenType.COMMIT: lambda self: self._read_transaction_mark(exp.Commit()),
         TokenType.ROLLBACK: lambda self: self._refuse_rollback(),
@@ -37,9 +46,7 @@ class MzShareParser(SourceGrammar, TableGrammar):
 
     def parse_name(self, raw_tokens: list[Token], sql: str) -> exp.Table:
         """The text as one ``[schema.]name``."""
-        self.reset()
-        self.sql, self._chunks = sql, [raw_tokens]
-        self._advance_chunk()
+        self._begin(raw_tokens, sql)
         name = self._read_name("a name")
         self._read_end()
         return name
@@ -61,22 +68,31 @@ class MzShareParser(SourceGrammar, TableGrammar):
         start = self._curr
         if not start or self._match(TokenType.SEMICOLON):
             return None
+        if self._query_begins():
+            return self._read_query().update_positions(start)
+        if self._match_text_seq("EXPLAIN"):
+            return self._read_explain().update_positions(start)
         if not self._match_set(self.STATEMENT_PARSERS):
-            self._refuse_statement("", ())
+            self._refuse_statement()
         return self.STATEMENT_PARSERS[start.token_type](self).update_positions(start)
 
     def _parse_as_command(self, start: Token) -> NoReturn:
         """sqlglot's own lets what it does not know pass as text."""
         self.raise_error(f"{start.text.upper()} is not supported{_INSTEAD}", start)
 
-    def _refuse_statement(self, verb: str, choices: Iterable[str]) -> NoReturn:
-        """At the word after ``verb``, which is none of ``choices``."""
-        word = self._word()
-        if not word:
-            self._expected(listing(choices) if verb else "a statement")
-        self.raise_error(f"{shown(f'{verb} {word}'.strip())} is not supported{_INSTEAD}")
+    def _refuse_statement(self) -> NoReturn:
+        word = self._word() or self._expected("a statement")
+        self.raise_error(f"{shown(word)} is not supported{_INSTEAD}")
 
-    # ── transactions, SHOW, DROP ──────────────────────────────────────────────────────────────────────────────────────
+    def _read_kind(self, verb: str, kinds: Iterable[str]) -> str:
+        """The word after ``verb``, one of ``kinds``."""
+        found = next((kind for kind in kinds if self._match_text_seq(kind)), "")
+        if not found:
+            word = self._word() or self._expected(listing(kinds))
+            self.raise_error(f"{shown(f'{verb} {word}')} is not supported; there is {verb} {listing(kinds, 'and')}")
+        return found
+
+    # ── transactions, EXPLAIN, SHOW, DROP ─────────────────────────────────────────────────────────────────────────────
 
     def _read_transaction_mark(self, node: exp.Expr) -> exp.Expr:
         self._match_texts(("WORK", "TRANSACTION"))
@@ -86,40 +102,53 @@ class MzShareParser(SourceGrammar, TableGrammar):
     def _refuse_rollback(self) -> NoReturn:
         self.raise_error("ROLLBACK is not supported: nothing is done before COMMIT, so leave the group out", self._prev)
 
+    def _read_explain(self) -> exp.Expr:
+        start = self._curr
+        if self._match_texts(("EXPLAIN", "BEGIN", "COMMIT"), advance=False) or not start:
+            self._expected("a statement to explain")
+        statement = self._parse_statement()
+        return nodes.Explain(this=statement)
+
     def _read_show(self) -> exp.Expr:
-        what = next((word for word in SHOWN if self._match_text_seq(word)), "") or self._refuse_statement("SHOW", SHOWN)
-        if what != "CREATE":
+        what = self._read_kind("SHOW", SHOWN)
+        if what == "CREATE":
+            kind = next((kind for kind in PRINTED if self._match_text_seq(kind)), "")
+            name = self._read_name(f"a {kind.lower()} name" if kind else "a name")
             self._read_end()
-            return nodes.ShowItems(this=what)
-        kind = self._item_kind()
-        name = self._read_name(f"a {kind.lower()} name" if kind else "a name")
-        self._read_end()
-        return nodes.ShowCreate(this=name, kind=kind or None)
+            return nodes.ShowCreate(this=name, kind=kind or None)
+        schema = None
+        if what != "SCHEMAS" and self._match_texts(("FROM", "IN")):
+            schema = self._read_item("SCHEMA")
+        self._read_end(*() if schema or what == "SCHEMAS" else ("FROM",))
+        return nodes.ShowItems(this=what, schema=schema)
 
     def _read_drop(self) -> exp.Expr:
-        kind = self._item_kind() or self._refuse_statement("DROP", ITEM_KINDS)
-        exists = self._match_text_seq("IF")
-        if exists:
-            self._read_words("EXISTS")
-        name = self._read_name(f"a {kind.lower()} name")
-        cascade = self._match_text_seq("CASCADE")
-        self._read_end(*() if cascade else ("CASCADE",))
-        return nodes.DropItem(this=name, kind=kind, exists=exists, cascade=cascade)
-
-    def _item_kind(self) -> str:
-        return next((kind for kind in ITEM_KINDS if self._match_text_seq(kind)), "")
+        kind = self._read_kind("DROP", DROPPED)
+        exists = self._read_if_exists()
+        name = self._read_item(kind)
+        return nodes.DropItem(this=name, kind=kind, exists=exists, cascade=self._read_cascade())
 
     # ── CREATE and ALTER: each kind of item has its own grammar ──────────────────────────────────────────────────────
 
     def _read_create(self) -> exp.Expr:
-        kind = self._item_kind() or self._refuse_statement("CREATE", ITEM_KINDS)
+        kind = self._read_kind("CREATE", CREATED)
+        if kind == "SUBSOURCE":
+            return self._read_create_subsource(self._read_name("a subsource name"))
         exists = self._match_text_seq("IF")
         if exists:
             self._read_words("NOT", "EXISTS")
+        if kind == "SCHEMA":
+            return self._read_create_schema(exists)
         name = self._read_name(f"a {kind.lower()} name")
-        read = self._read_create_source if kind == "SOURCE" else self._read_create_table
-        return read(name, exists)
+        read = {"SOURCE": self._read_create_source, "TABLE": self._read_create_table, "VIEW": self._read_create_view}
+        return read[kind](name, exists)
 
     def _read_alter(self) -> exp.Expr:
-        kind = self._item_kind() or self._refuse_statement("ALTER", ITEM_KINDS)
-        return self._read_alter_source() if kind == "SOURCE" else self._read_alter_table()
+        read = {
+            "SOURCE": self._read_alter_source,
+            "TABLE": self._read_alter_table,
+            "VIEW": self._read_alter_view,
+            "SCHEMA": self._read_alter_schema,
+            "SYSTEM": self._read_alter_system,
+        }
+        return read[self._read_kind("ALTER", ALTERED)]()

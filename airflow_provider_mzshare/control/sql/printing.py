@@ -7,24 +7,27 @@ from typing import Any
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
-from airflow_provider_mzshare.control.sql.column_types import to_sql
+from airflow_provider_mzshare.control.sql import items, object_printing, source_printing, table_printing
 from airflow_provider_mzshare.control.sql.dialect import MzShare
-from airflow_provider_mzshare.control.sql.durations import format_duration
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
-from airflow_provider_mzshare.control.sql.reading import identifier
-from airflow_provider_mzshare.types.specs import DAY_SECONDS, KafkaSourceSpec, Start, TableSpec
+from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LoadGeneratorSpec, TableSpec
 
 
 def print_statement(statement: items.Statement) -> str:
     """One line, without a semicolon; names with their schema, defaults left out."""
-    return _NODES[type(statement)](statement).sql(dialect=MzShare)
+    return _node(statement).sql(dialect=MzShare)
 
 
-def print_create_source(name: QualifiedName, spec: KafkaSourceSpec, settings: Mapping[str, int | float]) -> str:
+def print_create_source(
+    name: QualifiedName,
+    spec: KafkaSourceSpec | LoadGeneratorSpec,
+    settings: Mapping[str, int | float],
+    output: items.Output | None = None,
+) -> str:
     """``settings`` are fields of SourceSettings; those that are there are printed."""
-    return print_statement(items.CreateSource(name, False, spec.connection, spec, settings))
+    connection = spec.connection if isinstance(spec, KafkaSourceSpec) else None
+    return print_statement(items.CreateSource(name, False, connection, spec, settings, output))
 
 
 def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSpec) -> str:
@@ -33,7 +36,7 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
             name=name,
             if_not_exists=False,
             source=source,
-            reference=spec.reference,
+            reference=reference_parts(spec),
             format=spec.format,
             columns=spec.columns,
             include=spec.include,
@@ -41,117 +44,49 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
             on_decode_error=spec.on_decode_error,
             retain_history_seconds=spec.retain_history_seconds,
             snapshot=spec.snapshot,
+            text_columns=spec.text_columns,
+            exclude_columns=spec.exclude_columns,
         )
     )
+
+
+def reference_parts(spec: TableSpec) -> items.Reference:
+    return (spec.reference,) if spec.namespace is None else (spec.namespace, spec.reference)
 
 
 def print_settings(settings: Mapping[str, int | float | None]) -> str:
     """As they are written between the brackets of WITH and SET; one that is not set has no such form."""
     unset = [f"no {name}" for name, known in SOURCE_SETTINGS.items() if settings.get(known.field, 0) is None]
     given = {field: value for field, value in settings.items() if value is not None}
-    return ", ".join([option.sql(dialect=MzShare) for option in _settings(given)] + unset)
+    return ", ".join([option.sql(dialect=MzShare) for option in source_printing.settings_options(given)] + unset)
 
 
-def _name(name: QualifiedName) -> exp.Table:
-    return exp.Table(this=identifier(name.name), db=identifier(name.schema))
-
-
-def _option(name: str, value: exp.Expr) -> nodes.Option:
-    return nodes.Option(this=name, expression=value)
-
-
-def _number(value: int) -> exp.Literal:
-    return exp.Literal(this=str(value), is_string=False)
-
-
-def _settings(settings: Mapping[str, int | float]) -> list[nodes.Option]:
-    return [
-        _option(name, setting.write(settings[setting.field]))
-        for name, setting in SOURCE_SETTINGS.items()
-        if setting.field in settings
-    ]
-
-
-def _start(start: Start) -> list[nodes.Option]:
-    if start.mode == "offset":
-        last = max((int(number) for number in start.asked), default=0)
-        offsets = [_number(start.asked.get(str(number), 0)) for number in range(last + 1)]
-        return [_option("START OFFSET", exp.Tuple(expressions=offsets))]
-    if start.timestamp is not None:
-        return [_option("START TIMESTAMP", _number(start.timestamp))]
-    return []
-
-
-def _create_source(statement: items.CreateSource) -> exp.Expr:
-    spec = statement.spec
-    return nodes.CreateSource(
-        this=_name(statement.name),
-        exists=statement.if_not_exists,
-        kind=spec.kind.upper(),
-        connection=identifier(statement.connection),
-        expressions=[_option("TOPIC", exp.Literal.string(spec.topic)), *_start(spec.start)],
-        settings=_settings(statement.settings),
-    )
-
-
-def _create_table(statement: items.CreateTable) -> exp.Expr:
-    return nodes.CreateTable(
-        this=_name(statement.name),
-        exists=statement.if_not_exists,
-        expressions=[
-            exp.ColumnDef(this=identifier(c.name), kind=exp.Var(this=to_sql(c.type))) for c in statement.columns
-        ],
-        source=_name(statement.source),
-        reference=identifier(statement.reference) if statement.reference is not None else None,
-        format=statement.format.upper(),
-        include=[
-            nodes.Include(this=i.what.upper(), alias=identifier(i.name) if i.name != i.what else None)
-            for i in statement.include
-        ],
-        settings=_table_settings(statement),
-    )
-
-
-def _table_settings(statement: items.CreateTable) -> list[nodes.Option]:
-    settings = []
-    if statement.on_decode_error != "record":
-        settings.append(_option("ON DECODE ERROR", exp.Literal.string(statement.on_decode_error.upper())))
-    if (seconds := statement.retain_history_seconds) != DAY_SECONDS:
-        settings.append(_option("RETAIN HISTORY", exp.Literal.string(format_duration(seconds * 1_000))))
-    if not statement.snapshot:
-        settings.append(_option("SNAPSHOT", exp.false()))
-    return settings
-
-
-def _alter_source(statement: items.AlterSourceSet) -> exp.Expr:
-    words = {setting.field: name for name, setting in SOURCE_SETTINGS.items()}
-    reset = [exp.Var(this=words[field]) for field in statement.reset]
-    return nodes.AlterSource(this=_name(statement.name), settings=_settings(statement.settings), reset=reset)
-
-
-def _alter_table(statement: items.AlterTable) -> exp.Expr:
-    return nodes.AlterTable(this=_name(statement.name), action=statement.action.upper())
-
-
-def _drop_item(statement: items.DropItem) -> exp.Expr:
-    return nodes.DropItem(
-        this=_name(statement.name),
-        kind=statement.kind.upper(),
-        exists=statement.if_exists,
-        cascade=statement.cascade,
-    )
-
-
-def _show_create(statement: items.ShowCreate) -> exp.Expr:
-    return nodes.ShowCreate(this=_name(statement.name), kind=statement.kind.upper() if statement.kind else None)
+def _node(statement: items.Statement) -> exp.Expr:
+    if isinstance(statement, items.Explain):
+        return object_printing.explain(_node(statement.statement))
+    return _NODES[type(statement)](statement)
 
 
 _NODES: dict[type[items.Statement], Callable[[Any], exp.Expr]] = {
-    items.CreateSource: _create_source,
-    items.CreateTable: _create_table,
-    items.AlterSourceSet: _alter_source,
-    items.AlterTable: _alter_table,
-    items.DropItem: _drop_item,
-    items.Show: lambda statement: nodes.ShowItems(this=statement.what.upper()),
-    items.ShowCreate: _show_create,
+    items.CreateSource: source_printing.create_source,
+    items.CreateTable: table_printing.create_table,
+    items.CreateSubsource: source_printing.create_subsource,
+    items.CreateView: object_printing.create_view,
+    items.CreateSchema: object_printing.create_schema,
+    items.AlterSourceSet: source_printing.alter_source,
+    items.AddSubsources: source_printing.add_subsources,
+    items.DropSubsources: source_printing.drop_subsources,
+    items.RefreshReferences: source_printing.refresh_references,
+    items.AlterTable: table_printing.alter_table,
+    items.AlterTableSet: table_printing.alter_table_set,
+    items.Rename: object_printing.rename,
+    items.Swap: object_printing.swap,
+    items.AlterSystem: object_printing.alter_system,
+    items.CommentOn: object_printing.comment_on,
+    items.DropItem: object_printing.drop_item,
+    items.DropSchema: object_printing.drop_schema,
+    items.Show: object_printing.show,
+    items.ShowCreate: object_printing.show_create,
+    items.Query: lambda statement: exp.Var(this=statement.text),
+    items.Write: object_printing.write,
 }

@@ -12,7 +12,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_provider_mzshare.control.sql.names import RESERVED, check_name, fold, is_bare, needs_quotes
-from airflow_provider_mzshare.control.sql.nodes import Option
+from airflow_provider_mzshare.control.sql.nodes import Option, Path
 from airflow_provider_mzshare.control.sql.scanning import position, shown
 
 INT64_MAX = 2**63 - 1
@@ -34,6 +34,12 @@ def identifier(name: str, token: Token | None = None) -> exp.Identifier:
 
 class Reader(PostgresParser):
     """Helpers on top of sqlglot's token stream. Each ``_read_…`` takes what it names or raises."""
+
+    def _begin(self, raw_tokens: list[Token], sql: str) -> None:
+        """All of the tokens are one piece of text, whatever they are."""
+        self.reset()
+        self.sql, self._chunks = sql, [raw_tokens]
+        self._advance_chunk()
 
     def raise_error(self, message: str, token: Token = SENTINEL_NONE) -> NoReturn:
         """Unlike sqlglot's: the place is the token's start, from 1, and the message is one plain line."""
@@ -76,6 +82,14 @@ class Reader(PostgresParser):
     def _read_choice(self, choices: Iterable[str]) -> str:
         found = next((choice for choice in choices if self._match_text_seq(*choice.split())), None)
         return found or self._expected(listing(choices))
+
+    def _read_phrase(self, phrases: Iterable[str]) -> str:
+        """One of several words or sequences of words; one that is only begun is refused where it goes wrong."""
+        found = next((phrase for phrase in phrases if self._match_text_seq(phrase.split()[0])), None)
+        if not found:
+            self._expected(listing(phrases))
+        self._read_words(*found.split()[1:])
+        return found
 
     def _read_end(self, *instead: str) -> None:
         """``instead`` is what else could have stood here."""
@@ -126,6 +140,19 @@ class Reader(PostgresParser):
             self.raise_error("a name has at most two parts, schema.name")
         return exp.Table(this=second, db=first)
 
+    def _read_path(self, what: str, most: str) -> Path:
+        """Names with dots between them, as many as ``most``, such as ``schema.name``, has; or one in single quotes."""
+        token = self._curr
+        if self._match(TokenType.STRING):
+            self._check(token.text, what, token)
+            return Path(expressions=[identifier(token.text, token)]).update_positions(token)
+        parts = [self._read_identifier(what)]
+        while self._match(TokenType.DOT):
+            if len(parts) > most.count("."):
+                self.raise_error(f"{what} has at most {len(parts)} parts, {most}", self._prev)
+            parts.append(self._read_identifier(f"{what} after the dot"))
+        return Path(expressions=parts).update_positions(token)
+
     def _read_string(self, what: str) -> exp.Literal:
         token = self._curr
         if not self._match(TokenType.STRING):
@@ -149,7 +176,7 @@ class Reader(PostgresParser):
         token = self._curr
         return exp.Boolean(this=self._read_choice(("TRUE", "FALSE")) == "TRUE").update_positions(token)
 
-    def _read_options(self, known: Mapping[str, Callable[[], exp.Expr]]) -> list[Option]:
+    def _read_options(self, known: Mapping[str, Callable[[], exp.Expr | None]]) -> list[Option]:
         """``(NAME [=] value, …)``; each at most once."""
         seen: set[str] = set()
 
@@ -163,6 +190,8 @@ class Reader(PostgresParser):
     def _read_option_name(self, known: Iterable[str], seen: set[str]) -> exp.Var:
         start, words = self._curr, self._words()
         name = next((name for name in known if self._match_text_seq(*name.split())), None)
+        if not name and "EXCLUDE COLUMNS" in known and self._match_text_seq("IGNORE", "COLUMNS"):
+            name = "EXCLUDE COLUMNS"  # the old word for it
         if not name and words:
             self.raise_error(f"there is no option {words} here; options are: {', '.join(known)}")
         name = name or self._expected(listing(known))

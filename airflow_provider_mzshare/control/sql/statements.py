@@ -11,17 +11,34 @@ from sqlglot.errors import ParseError, TokenError
 from airflow_provider_mzshare.control.sql.binding import Binder, qualified_name
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.items import (
+    AddSubsources,
     AlterSourceSet,
+    AlterSystem,
     AlterTable,
+    AlterTableSet,
+    CommentOn,
+    CreateSchema,
     CreateSource,
+    CreateSubsource,
     CreateTable,
+    CreateView,
     DropItem,
+    DropSchema,
+    DropSubsources,
+    Explain,
     Kind,
+    Output,
+    Plain,
+    Query,
+    RefreshReferences,
+    Rename,
     Show,
     ShowCreate,
     Statement,
+    Swap,
     Transaction,
-)
+    Write,
+)  # fmt: skip
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, QualifiedName
 from airflow_provider_mzshare.control.sql.parser import MzShareParser
 from airflow_provider_mzshare.control.sql.printing import (
@@ -30,13 +47,17 @@ from airflow_provider_mzshare.control.sql.printing import (
     print_settings,
     print_statement,
 )
+from airflow_provider_mzshare.control.sql.queries import parse_query, print_query
 from airflow_provider_mzshare.control.sql.scanning import refuse, scan
 from airflow_provider_mzshare.errors import StatementError
 
 __all__ = [
-    "DEFAULT_SCHEMA", "AlterSourceSet", "AlterTable", "CreateSource", "CreateTable", "DropItem", "Kind",
-    "QualifiedName", "Show", "ShowCreate", "Statement", "Transaction", "parse_name", "parse_script",
-    "print_create_source", "print_create_table", "print_settings", "print_statement",
+    "DEFAULT_SCHEMA", "AddSubsources", "AlterSourceSet", "AlterSystem", "AlterTable", "AlterTableSet", "CommentOn",
+    "CreateSchema", "CreateSource", "CreateSubsource", "CreateTable", "CreateView", "DropItem", "DropSchema",
+    "DropSubsources", "Explain", "Kind", "Output", "Plain", "QualifiedName", "Query", "RefreshReferences", "Rename",
+    "Show", "ShowCreate", "Statement", "Swap", "Transaction", "Write", "parse_name", "parse_query", "parse_script",
+    "print_create_source", "print_create_table", "print_query", "print_settings",
+    "print_statement",
 ]  # fmt: skip
 
 T = TypeVar("T")

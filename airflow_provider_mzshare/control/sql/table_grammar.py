@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.column_grammar import ColumnGrammar
-from airflow_provider_mzshare.control.sql.reading import identifier
+from airflow_provider_mzshare.control.sql.object_grammar import ObjectGrammar
 
 FORMATS = ("JSON", "TEXT", "BYTES")
 FORMATS_LATER = ("AVRO", "CSV", "PROTOBUF", "REGEX")
@@ -17,10 +17,11 @@ ENVELOPES = ("NONE",)
 ENVELOPES_LATER = ("UPSERT", "DEBEZIUM")
 INCLUDES = ("PARTITION", "OFFSET", "TIMESTAMP", "KEY")
 INCLUDES_LATER = ("HEADERS", "HEADER")
-ACTIONS = ("RESUME", "RESNAPSHOT")
+ALTERATIONS = ("RESUME", "RESNAPSHOT", "SET", "RESET", "RENAME TO", "SWAP WITH")
+REFERENCE_PARTS = "database.schema.name"
 
 
-class TableGrammar(ColumnGrammar):
+class TableGrammar(ColumnGrammar, ObjectGrammar):
     def _read_create_table(self, name: exp.Table, exists: bool) -> exp.Expr:
         columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
         if self._match_text_seq("FROM", "WEBHOOK", advance=False):
@@ -31,41 +32,55 @@ class TableGrammar(ColumnGrammar):
         reference = None
         if self._match(TokenType.L_PAREN):
             self._read_words("REFERENCE")
+            self._match(TokenType.EQ)
             reference = self._read_reference()
             self._read_symbol(TokenType.R_PAREN, ")")
-        if self._match_text_seq("KEY", "FORMAT", advance=False):
-            self.raise_error("KEY FORMAT is not supported yet; there is FORMAT")
-        self._read_words("FORMAT")
         node = nodes.CreateTable(this=name, exists=exists, expressions=columns, source=source, reference=reference)
-        node.set("format", self._read_known("FORMAT", FORMATS, FORMATS_LATER))
-        node.set("include", include := self._read_includes())
-        if self._match_text_seq("ENVELOPE"):
-            node.set("envelope", self._read_known("ENVELOPE", ENVELOPES, ENVELOPES_LATER))
-        instead = () if node.args.get("envelope") else ("ENVELOPE",) if include else ("INCLUDE", "ENVELOPE")
-        node.set("settings", self._read_with(self._table_settings(), *instead))
+        instead = self._read_decoding(node)
+        known = {**self._table_settings(), "SNAPSHOT": self._read_boolean, **self._name_options()}
+        node.set("settings", self._read_with(known, *instead))
         return node
+
+    def _read_decoding(self, node: exp.Expr) -> list[str]:
+        """``[FORMAT …] [INCLUDE …] [ENVELOPE …]``. Returns what else could have stood at the end."""
+        if self._match_texts(("KEY", "VALUE"), advance=False) and self._next and self._next.text.upper() == "FORMAT":
+            self.raise_error(f"{self._word()} FORMAT is not supported yet; there is FORMAT")
+        if self._match_text_seq("FORMAT"):
+            node.set("format", self._read_placed("FORMAT", FORMATS, FORMATS_LATER))
+        node.set("include", self._read_includes())
+        if self._match_text_seq("ENVELOPE"):
+            node.set("envelope", self._read_placed("ENVELOPE", ENVELOPES, ENVELOPES_LATER))
+        clauses = ("format", "include", "envelope")
+        last = max((number for number, clause in enumerate(clauses) if node.args.get(clause)), default=-1)
+        return [clause.upper() for clause in clauses[last + 1 :]]
+
+    def _read_placed(self, clause: str, known: Iterable[str], later: Iterable[str]) -> exp.Var:
+        """Its place is the clause's."""
+        start = self._prev
+        return exp.Var(this=self._read_known(clause, known, later)).update_positions(start)
 
     def _table_settings(self) -> dict[str, Callable[[], exp.Expr]]:
         return {
             "ON DECODE ERROR": lambda: self._read_string("'RECORD' or 'STOP'"),
             "RETAIN HISTORY": self._read_history,
-            "SNAPSHOT": self._read_boolean,
         }
+
+    def _column_options(self, read: Callable[[], exp.Expr]) -> dict[str, Callable[[], exp.Expr]]:
+        def columns() -> exp.Expr:
+            return exp.Tuple(expressions=self._read_list(read))
+
+        return {"TEXT COLUMNS": columns, "EXCLUDE COLUMNS": columns}
+
+    def _name_options(self) -> dict[str, Callable[[], exp.Expr]]:
+        return self._column_options(lambda: self._read_identifier("a column name"))
 
     def _read_history(self) -> exp.Expr:
         self._read_words("FOR")
         self._match(TokenType.EQ)
         return self._read_string("a duration such as '1 day'")
 
-    def _read_reference(self) -> exp.Identifier:
-        token = self._curr
-        if self._match(TokenType.STRING):
-            self._check(token.text, "a reference", token)
-            return identifier(token.text, token)
-        reference = self._read_identifier("a reference")
-        if self._match(TokenType.DOT, advance=False):
-            self.raise_error("a reference with dots is written in quotes")
-        return reference
+    def _read_reference(self) -> nodes.Path:
+        return self._read_path("a reference", REFERENCE_PARTS)
 
     def _read_includes(self) -> list[nodes.Include]:
         if not self._match_text_seq("INCLUDE"):
@@ -83,6 +98,12 @@ class TableGrammar(ColumnGrammar):
 
     def _read_alter_table(self) -> exp.Expr:
         name = self._read_name("a table name")
-        action = self._read_choice(ACTIONS)
+        action = self._read_phrase(ALTERATIONS)
+        if action in ("SET", "RESET"):
+            return self._read_set_or_reset("TABLE", name, action, self._table_settings())
+        if action == "RENAME TO":
+            return self._read_rename("TABLE", name)
+        if action == "SWAP WITH":
+            return self._read_swap("TABLE", name, self._read_name("a table name"))
         self._read_end()
         return nodes.AlterTable(this=name, action=action)

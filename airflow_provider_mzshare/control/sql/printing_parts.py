@@ -1,0 +1,65 @@
+"""What every printed statement is made of: names, literals, options and columns as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlglot import exp
+
+from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql.column_types import to_sql
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.sql.reading import identifier
+from airflow_provider_mzshare.types.specs import ColumnSpec, Include
+
+
+def table_name(name: QualifiedName) -> exp.Table:
+    return exp.Table(this=identifier(name.name), db=identifier(name.schema))
+
+
+def item_name(name: QualifiedName | str) -> exp.Expr:
+    """A schema's name is one identifier."""
+    return table_name(name) if isinstance(name, QualifiedName) else identifier(name)
+
+
+def path(parts: items.Reference) -> nodes.Path:
+    return nodes.Path(expressions=[identifier(part) for part in parts])
+
+
+def option(name: str, value: exp.Expr | None) -> nodes.Option:
+    return nodes.Option(this=name, expression=value)
+
+
+def number(value: int) -> exp.Literal:
+    return exp.Literal(this=str(value), is_string=False)
+
+
+def column_definitions(columns: Sequence[ColumnSpec]) -> list[exp.Expr]:
+    return [exp.ColumnDef(this=identifier(c.name), kind=exp.Var(this=to_sql(c.type))) for c in columns]
+
+
+def includes(included: Sequence[Include]) -> list[nodes.Include]:
+    return [
+        nodes.Include(this=i.what.upper(), alias=identifier(i.name) if i.name != i.what else None) for i in included
+    ]
+
+
+def names_option(name: str, columns: Iterable[exp.Expr]) -> list[nodes.Option]:
+    """``TEXT COLUMNS (a, b)``, if there are any."""
+    listed = list(columns)
+    return [option(name, exp.Tuple(expressions=listed))] if listed else []
+
+
+def column_names(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:
+    return [
+        *names_option("TEXT COLUMNS", map(identifier, text)),
+        *names_option("EXCLUDE COLUMNS", map(identifier, excluded)),
+    ]
+
+
+def column_paths(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:
+    """These are SQL already."""
+    return [
+        *names_option("TEXT COLUMNS", (exp.Var(this=column) for column in text)),
+        *names_option("EXCLUDE COLUMNS", (exp.Var(this=column) for column in excluded)),
+    ]

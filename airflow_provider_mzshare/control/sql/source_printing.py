@@ -1,0 +1,142 @@
+"""Statements about sources and subsources as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.sql.options import GENERATOR_OPTIONS, SOURCE_SETTINGS
+from airflow_provider_mzshare.control.sql.printing_parts import (
+    column_definitions,
+    column_names,
+    column_paths,
+    includes,
+    number,
+    option,
+    path,
+    table_name,
+)
+from airflow_provider_mzshare.control.sql.reading import identifier
+from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
+
+
+def settings_options(settings: Mapping[str, int | float]) -> list[nodes.Option]:
+    return [
+        option(name, setting.write(settings[setting.field]))
+        for name, setting in SOURCE_SETTINGS.items()
+        if setting.field in settings
+    ]
+
+
+def create_source(statement: items.CreateSource) -> exp.Expr:
+    spec, legacy = statement.spec, statement.spec.legacy
+    settings = settings_options(statement.settings)
+    if legacy:
+        settings += column_paths(legacy.text_columns, legacy.exclude_columns)
+    node = nodes.CreateSource(
+        this=table_name(statement.name),
+        exists=statement.if_not_exists,
+        kind=spec.kind.upper().replace("_", " "),
+        settings=settings,
+    )
+    if isinstance(spec, KafkaSourceSpec):
+        node.set("connection", identifier(spec.connection))
+        node.set("expressions", [option("TOPIC", exp.Literal.string(spec.topic)), *_start(spec.start)])
+    else:
+        node.set("generator", spec.generator.upper().replace("_", " "))
+        node.set("expressions", _generator_options(spec))
+    if statement.output:
+        _add_output(node, statement.output)
+    if legacy:
+        node.set("outputs", _outputs(legacy))
+        node.set("progress", exp.Var(this=legacy.progress) if legacy.progress else None)
+    return node
+
+
+def _start(start: Start) -> list[nodes.Option]:
+    if start.mode == "offset":
+        last = max((int(partition) for partition in start.asked), default=0)
+        offsets = [number(start.asked.get(str(partition), 0)) for partition in range(last + 1)]
+        return [option("START OFFSET", exp.Tuple(expressions=offsets))]
+    if start.timestamp is not None:
+        return [option("START TIMESTAMP", number(start.timestamp))]
+    return []
+
+
+def _generator_options(spec: LoadGeneratorSpec) -> list[nodes.Option]:
+    defaults = LoadGeneratorSpec(generator=spec.generator)
+    return [
+        option(name, setting.write(getattr(spec, setting.field)))
+        for name, setting in GENERATOR_OPTIONS.items()
+        if getattr(spec, setting.field) != getattr(defaults, setting.field)
+    ]
+
+
+def _add_output(node: nodes.CreateSource, output: items.Output) -> None:
+    """A generator's one output has nothing to be decoded; ENVELOPE says that it is old syntax all the same."""
+    node.set("columns", column_definitions(output.columns))
+    node.set("format", output.format.upper() if output.format != "none" else None)
+    node.set("include", includes(output.include))
+    node.set("envelope", "NONE" if output.format == "none" else None)
+
+
+def _outputs(legacy: LegacySpec) -> nodes.Outputs | None:
+    if legacy.shape == "all_tables":
+        return nodes.Outputs(this="ALL TABLES")
+    if legacy.shape == "schemas":
+        return nodes.Outputs(this="SCHEMAS", expressions=[identifier(schema) for schema in legacy.schemas])
+    if legacy.shape == "tables":
+        subsources = [
+            nodes.Subsource(this=exp.Var(this=reference), alias=exp.Var(this=name)) for reference, name in legacy.tables
+        ]
+        return nodes.Outputs(this="TABLES", expressions=subsources)
+    return None
+
+
+def alter_source(statement: items.AlterSourceSet) -> exp.Expr:
+    words = {setting.field: name for name, setting in SOURCE_SETTINGS.items()}
+    reset = [exp.Var(this=words[field]) for field in statement.reset]
+    settings = settings_options(statement.settings)
+    return nodes.AlterOptions(this=table_name(statement.name), kind="SOURCE", settings=settings, reset=reset)
+
+
+def refresh_references(statement: items.RefreshReferences) -> exp.Expr:
+    if isinstance(statement.source, QualifiedName):
+        return nodes.RefreshReferences(this=table_name(statement.source))
+    return nodes.RefreshReferences(this=exp.Table(this=identifier(statement.source)), id=True)
+
+
+# ── subsources ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create_subsource(statement: items.CreateSubsource) -> exp.Expr:
+    whole = option("EXTERNAL REFERENCE", path(statement.reference)) if statement.reference else option("PROGRESS", None)
+    return nodes.CreateSubsource(
+        this=table_name(statement.name),
+        expressions=column_definitions(statement.columns),
+        source=table_name(statement.source),
+        settings=[whole, *column_names(statement.text_columns, statement.exclude_columns)],
+    )
+
+
+def add_subsources(statement: items.AddSubsources) -> exp.Expr:
+    return nodes.AddSubsources(
+        this=table_name(statement.source),
+        expressions=[
+            nodes.Subsource(this=path(reference), alias=table_name(name) if name else None)
+            for reference, name in statement.subsources
+        ],
+        settings=column_paths(statement.text_columns, statement.exclude_columns),
+    )
+
+
+def drop_subsources(statement: items.DropSubsources) -> exp.Expr:
+    return nodes.DropSubsources(
+        this=table_name(statement.source),
+        expressions=[table_name(name) for name in statement.names],
+        exists=statement.if_exists,
+        cascade=statement.cascade,
+    )

@@ -1,0 +1,125 @@
+"""Binding of statements about tables: columns, how they are decoded, and options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from sqlglot import exp
+
+from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql.binding_parts import Binding, parts, qualified_name
+from airflow_provider_mzshare.control.sql.column_types import from_sql
+from airflow_provider_mzshare.control.sql.durations import parse_duration
+from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
+from airflow_provider_mzshare.control.sql.scanning import shown
+from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.types.specs import ColumnSpec, Include
+
+_RESERVED_PREFIX = "_mz_"
+_DATA = "data"
+_NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
+MAX_COLUMNS = 1_000
+
+
+def _include_name(item: nodes.Include) -> str:
+    alias = item.args.get("alias")
+    return alias.name if alias else item.name.lower()
+
+
+class TableBinding(Binding):
+    def _create_table(self, node: nodes.CreateTable) -> items.CreateTable:
+        reference = node.args.get("reference")
+        output = self._output(node, node.expressions)
+        return items.CreateTable(
+            name=qualified_name(node.this),
+            if_not_exists=bool(node.args.get("exists")),
+            source=qualified_name(node.args["source"]),
+            reference=parts(reference) if reference else None,
+            format=output.format,
+            columns=output.columns,
+            include=output.include,
+            **self._table_options(node),
+            **self._column_options(node, lambda column: column.name),
+        )
+
+    # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _output(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> items.Output:
+        """Of a table, or of an old-style source with one output."""
+        include = node.args.get("include") or ()
+        written_format = node.text("format").lower() or "none"
+        if include and written_format == "none":
+            self.refuse(include[0], "INCLUDE needs FORMAT: without it the columns are the upstream's own")
+        specs = self._columns(columns, written_format)
+        self._check_columns(node, columns, include)
+        return items.Output(
+            format=cast("Any", written_format),
+            columns=specs,
+            include=tuple(Include(what=cast("Any", i.name.lower()), name=_include_name(i)) for i in include),
+        )
+
+    def _columns(self, columns: Sequence[exp.Expr], written_format: str) -> tuple[ColumnSpec, ...]:
+        if columns and written_format in ("text", "bytes"):
+            message = f"a column list needs FORMAT JSON; FORMAT {written_format.upper()} has the one column {_DATA}"
+            self.refuse(columns[0].this, message)
+        for column in columns:
+            if column.args["kind"].name == "bytea" and written_format == "json":
+                self.refuse(column.args["kind"], f"column {column.name}: JSON has no bytea; take text")
+        return tuple(ColumnSpec(name=c.name, type=from_sql(c.args["kind"].name)) for c in columns)
+
+    def _check_columns(
+        self, node: exp.Expr, columns: Sequence[exp.Expr], include: Sequence[nodes.Include] = ()
+    ) -> None:
+        """Every name once, whatever its case (Delta's are case-insensitive), and none of ours."""
+        named = [(column.name, column.this) for column in columns]
+        if not named and node.text("format"):
+            named = [(_DATA, node)]
+        named += [(_include_name(item), item.args.get("alias") or item) for item in include]
+        if len(named) > MAX_COLUMNS:
+            self.refuse(named[MAX_COLUMNS][1], f"{len(named):,} columns are too many: the limit is {MAX_COLUMNS:,}")
+        seen: dict[str, str] = {}
+        for name, place in named:
+            if name.lower().startswith(_RESERVED_PREFIX):
+                system = ", ".join(column for column, _ in SYSTEM_COLUMNS)
+                self.refuse(place, f"column {name}: names that begin with {_RESERVED_PREFIX} are reserved ({system})")
+            if not _NOT_IN_DELTA.isdisjoint(name):
+                self.refuse(place, f'column "{name}": Delta allows no blank and none of ,;{{}}()= in a column name')
+            if other := seen.get(name.lower()):
+                case = "" if other == name else f", the other time as {other}: case makes no difference"
+                self.refuse(place, f"column {name} occurs twice{case}")
+            seen[name.lower()] = name
+
+    # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _table_options(self, node: exp.Expr) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, option in self._options(node).items():
+            if name == "RETAIN HISTORY":
+                fields["retain_history_seconds"] = self._retain(option.expression)
+            elif name == "SNAPSHOT":
+                fields["snapshot"] = bool(option.expression.this)
+            elif name == "ON DECODE ERROR":
+                fields["on_decode_error"] = self._on_decode_error(option.expression)
+        return fields
+
+    def _on_decode_error(self, literal: exp.Expr) -> str:
+        if literal.name.upper() not in ("RECORD", "STOP"):
+            self.refuse(literal, f"ON DECODE ERROR is 'RECORD' or 'STOP', not '{shown(literal.name)}'")
+        return literal.name.lower()
+
+    def _retain(self, literal: exp.Expr) -> int:
+        try:
+            milliseconds = parse_duration(literal.name)
+        except ValueError as error:
+            self.refuse(literal, f"RETAIN HISTORY FOR '{shown(literal.name)}' {error}")
+        if milliseconds % 1_000:
+            self.refuse(literal, f"RETAIN HISTORY FOR '{shown(literal.name)}' is not a whole number of seconds")
+        return milliseconds // 1_000
+
+    def _alter_table(self, node: nodes.AlterTable) -> items.AlterTable:
+        return items.AlterTable(qualified_name(node.this), cast("Any", node.text("action").lower()))
+
+    def _alter_table_options(self, node: nodes.AlterOptions) -> items.AlterTableSet:
+        reset = tuple(TABLE_SETTINGS[option.name] for option in node.args.get("reset") or ())
+        return items.AlterTableSet(qualified_name(node.this), self._table_options(node), reset)

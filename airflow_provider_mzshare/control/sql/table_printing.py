@@ -1,0 +1,69 @@
+"""Statements about tables as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql.durations import format_duration
+from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
+from airflow_provider_mzshare.control.sql.printing_parts import (
+    column_definitions,
+    column_names,
+    includes,
+    option,
+    path,
+    table_name,
+)
+from airflow_provider_mzshare.types.specs import DAY_SECONDS
+
+
+def create_table(statement: items.CreateTable) -> exp.Expr:
+    return nodes.CreateTable(
+        this=table_name(statement.name),
+        exists=statement.if_not_exists,
+        expressions=column_definitions(statement.columns),
+        source=table_name(statement.source),
+        reference=path(statement.reference) if statement.reference else None,
+        format=statement.format.upper() if statement.format != "none" else None,
+        include=includes(statement.include),
+        settings=_options(statement),
+    )
+
+
+def _options(statement: items.CreateTable) -> list[nodes.Option]:
+    given: dict[str, int | str] = {}
+    if statement.on_decode_error != "record":
+        given["on_decode_error"] = statement.on_decode_error
+    if statement.retain_history_seconds != DAY_SECONDS:
+        given["retain_history_seconds"] = statement.retain_history_seconds
+    settings = _settings(given)
+    if not statement.snapshot:
+        settings.append(option("SNAPSHOT", exp.false()))
+    return settings + column_names(statement.text_columns, statement.exclude_columns)
+
+
+def _settings(given: Mapping[str, int | str]) -> list[nodes.Option]:
+    settings = []
+    if "on_decode_error" in given:
+        settings.append(option("ON DECODE ERROR", exp.Literal.string(str(given["on_decode_error"]).upper())))
+    if "retain_history_seconds" in given:
+        duration = format_duration(int(given["retain_history_seconds"]) * 1_000)
+        settings.append(option("RETAIN HISTORY", exp.Literal.string(duration)))
+    return settings
+
+
+def alter_table(statement: items.AlterTable) -> exp.Expr:
+    return nodes.AlterTable(this=table_name(statement.name), action=statement.action.upper())
+
+
+def alter_table_set(statement: items.AlterTableSet) -> exp.Expr:
+    words = {field: name for name, field in TABLE_SETTINGS.items()}
+    return nodes.AlterOptions(
+        this=table_name(statement.name),
+        kind="TABLE",
+        settings=_settings(statement.settings),
+        reset=[exp.Var(this=words[field]) for field in statement.reset],
+    )
