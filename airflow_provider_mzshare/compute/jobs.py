@@ -33,6 +33,8 @@ class Exit(IntEnum):
     """Another job holds the source: it took it while this one ran, or held it from the start."""
     STALLED = 4
     """The source itself cannot go on; a new start would not either."""
+    UNAVAILABLE = 5
+    """Spark or the connection could not be had: it had not begun, so this is no table's doing."""
 
 
 class AppJob(BaseModel):
@@ -50,8 +52,8 @@ class AppJob(BaseModel):
     catalog_url: str = Field(repr=False)
     warehouse: str
     master: str
-    connection: dict[str, Any] = Field(repr=False)
-    """The resolved connection, in the dict form that storage gives and takes."""
+    connection: dict[str, Any] | None = Field(repr=False)
+    """The resolved connection, in the dict form that storage gives and takes; None for a kind that needs none."""
     folder: Path
     """The job's own folder: its log, and scratch such as checkpoints."""
     lease_seconds: float = Field(default=15.0, gt=0)

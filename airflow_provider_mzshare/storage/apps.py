@@ -24,9 +24,8 @@ from airflow_provider_mzshare.errors import (
     TransientError,
     UpstreamChanged,
 )
-from airflow_provider_mzshare.storage.connectors import Upstream
+from airflow_provider_mzshare.storage.connectors import Reader, Upstream
 from airflow_provider_mzshare.storage.ingestion.lease import Heartbeat, take_lease
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
 from airflow_provider_mzshare.storage.ticks.state import Holder
 from airflow_provider_mzshare.storage.ticks.store import LeaseStore
 from airflow_provider_mzshare.types.ids import ItemId, JobId
@@ -66,7 +65,7 @@ class App(ABC):
 
     spark: SparkSession
     upstream: Upstream
-    reader: KafkaReader
+    reader: Reader
     source_id: ItemId
     job_id: JobId
     root: str

@@ -18,6 +18,9 @@ from tests.support.kafka import consume, create_topic, delete_records, produce, 
 from tests.support.stack import FAST, Stack, Table
 from tests.support.waiting import wait_until
 
+HISTORY = 100_000
+"""Records. Of much less, a reader's last answer and its batches cut in two are more than a fifth."""
+
 
 def set_rate(stack: Stack, source: ItemId, rate: int | None) -> None:
     with stack.catalog.write() as session:
@@ -54,7 +57,7 @@ def test_tables_of_one_transaction_are_read_for_once_also_while_the_ingestion_is
     stack: Stack, kafka: EmbeddedKafka
 ) -> None:
     topic = create_topic(kafka, 2)
-    produce(kafka, topic, records(0, 20_000))
+    produce(kafka, topic, records(0, HISTORY))
     source = stack.create("events", topic, [SIBLING])
     with stack.running(source):
         stack.wait_caught_up(source, ["sibling"])
@@ -71,10 +74,10 @@ def test_tables_of_one_transaction_are_read_for_once_also_while_the_ingestion_is
         stack.arm(name)
     shared = kafka.bytes_out(topic) - before - plain
     print(f"bytes from the broker: plain consumer {plain}, three tables {shared}, ratio {shared / plain:.3f}")
-    assert shared <= 1.5 * plain, "read once for all, though small reads bring a little more than they need"
+    assert shared <= 1.2 * plain, "read once for all"
     assert {stack.table(name).status for name in names} == {"converging"}
 
-    produce(kafka, topic, records(20_000, 100))
+    produce(kafka, topic, records(HISTORY, 100))
     with stack.running(source):
         stack.wait_cut_over(names)
         assert backfill.join().state == "finished"

@@ -9,8 +9,16 @@ from contextlib import contextmanager
 
 import pytest
 
+from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.launchers.base import Handle
+from airflow_provider_mzshare.control.catalog import arrivals, items
+from airflow_provider_mzshare.control.catalog.jobs import last_jobs
+from airflow_provider_mzshare.control.plans import DEATHS
+from airflow_provider_mzshare.control.reconciler import Reconciler
+from airflow_provider_mzshare.control.runs import handle_of
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.storage.connections import EnvConnections
 from airflow_provider_mzshare.storage.crashpoints import BACKFILL_LABELS, VARIABLE
 from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_logs, check_same_as_sibling, in_ticks, mint, records
@@ -37,15 +45,50 @@ def source(stack: Stack, kafka: EmbeddedKafka) -> ItemId:
 @contextmanager
 def launched(stack: Stack, crash: str) -> Iterator[Handle]:
     """A backfill that meets its end at a label. Nothing else of ours may run in this process meanwhile."""
-    os.environ[VARIABLE] = crash
-    try:
+    with crashing(crash):
         handle = stack.launch_backfill("late")
-    finally:
-        del os.environ[VARIABLE]
     try:
         yield handle
     finally:
         stack.launcher.kill(handle)
+
+
+@contextmanager
+def crashing(crash: str) -> Iterator[None]:
+    """What is launched meanwhile meets its end there."""
+    os.environ[VARIABLE] = crash
+    try:
+        yield
+    finally:
+        del os.environ[VARIABLE]
+
+
+@contextmanager
+def reconciled(stack: Stack, source: ItemId) -> Iterator[Reconciler]:
+    """All apps are started by the reconciler, and stopped at the end."""
+    settings = Settings.from_environment({**stack.env, "MZSHARE_JARS": str(jars.default_folder())})
+    reconciler = Reconciler(stack.catalog, settings, EnvConnections(stack.env), stack.launcher)
+    try:
+        yield reconciler
+    finally:
+        with stack.catalog.write() as session:
+            items.set_desired(session, source, "stopped")
+        reconciler.run()
+
+
+def die_until(reconciler: Reconciler, stack: Stack, source: ItemId, names: list[str], action: str) -> None:
+    """Backfills are started again and again, and killed where they plan their first group, until this was done."""
+    wanted = {f"backfill {stack.backfill_id(name)}" for name in names}
+    done: set[str] = set()
+    while done != wanted:
+        with crashing("backfill_reading"):
+            outcomes = reconciler.run(at_once=True)
+        done |= {outcome.subject.partition(" for ")[0] for outcome in outcomes if outcome.action == action}
+        with stack.catalog.read() as session:
+            jobs = last_jobs(session, source, 100, kind="backfill")
+        assert len(jobs) <= 3 * DEATHS
+        handles = [handle for job in jobs if (handle := handle_of(job, stack.launcher)) is not None]
+        wait_until(lambda: {stack.launcher.status(h) for h in handles} == {"gone"}, 180, "their deaths")  # noqa: B023
 
 
 def wait_history(stack: Stack, source: ItemId) -> None:
@@ -120,6 +163,36 @@ def test_a_stopped_backfill_that_wakes_up_after_the_cutover_changes_nothing(stac
         wait_until(lambda: stack.launcher.status(zombie) == "gone", 60, "the zombie to end")
         assert stack.job(zombie.job_id).state == "finished", stack.log(zombie)
     check_same_as_sibling(stack, source)
+    check_logs(stack, source, NAMES)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_an_app_that_dies_at_every_start_is_given_up_table_by_table_and_a_resume_makes_all_exact(
+    stack: Stack, source: ItemId
+) -> None:
+    topic, shared = stack.topic(source), stack.backfill_id("late")
+    with reconciled(stack, source) as reconciler:
+        die_until(reconciler, stack, source, ["late"], "isolate")
+        assert len({shared, *(stack.backfill_id(name) for name in NAMES)}) == 3, "each has one of its own"
+        die_until(reconciler, stack, source, NAMES, "abandon")
+        assert [stack.table(name).status for name in NAMES] == ["stalled", "stalled"]
+        for name in NAMES:
+            assert f"died {DEATHS} times in a row" in (stack.table(name).reason or "")
+        assert stack.table("sibling").status == "live"
+        produce(stack.kafka, topic, records(300, 100))
+        stack.wait_caught_up(source, ["sibling"])
+
+        with stack.catalog.write() as session:
+            for name in NAMES:
+                arrivals.resume_table(session, stack.table(name).id)
+        assert stack.backfill_id("late") == stack.backfill_id("numbers")
+        reconciler.run()
+        stack.wait_cut_over(NAMES, timeout=180)
+        produce(stack.kafka, topic, records(400, 100))
+        stack.wait_caught_up(source, ["sibling", *NAMES])
+    check_same_as_sibling(stack, source)
+    stack.check(topic, [NUMBERS])
     check_logs(stack, source, NAMES)
 
 

@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
+from airflow_provider_mzshare.compute.jobs import Exit
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage import audit, deltalog
-from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.crashpoints import LABELS, VARIABLE
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId
+from airflow_provider_mzshare.types.ids import ItemId
+from tests.support.arrivals import check_logs
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
@@ -55,24 +56,17 @@ def gone(stack: Stack, handle: Handle) -> bool:
     return stack.launcher.status(handle) == "gone"
 
 
-def check_logs(stack: Stack, source: ItemId) -> None:
-    """No tick twice in any collection, every commit's tick is one of the log, and no file came in otherwise."""
-    store = stack.store(source)
+def check_counters(stack: Stack, source: ItemId, sent: list[Record]) -> None:
+    """Whoever executed a tick, and however often: what it read and wrote is counted once."""
+    query = text("SELECT * FROM mz_source_statistics WHERE id = :id")
     with stack.catalog.read() as session:
-        paths = [path for name in NAMES for path in stack.collections(session, name).values()]
-    for path in paths:
-        collection = Collection.open(str(stack.warehouse), CollectionId(path))
-        times = [commit.mz_timestamp for commit in audit.transactions(collection)]
-        assert times == sorted(set(times)), f"{path}: a tick twice, or out of order"
-        assert all(store.knows(time) for time in times)
-        brought = set()
-        for version in range(collection.delta_version + 1):
-            entry = deltalog.read_entry(collection.filesystem, version)
-            assert entry is not None
-            if entry.tick(collection.collection_id):
-                brought |= set(entry.added())
-        assert set(audit.active_files(collection, collection.delta_version)) == brought
-        assert brought <= {info.path for info in audit.data_files(collection)}
+        read = session.execute(query, {"id": source}).one()
+        tables = {name: session.execute(query, {"id": stack.table(name).id}).one() for name in NAMES}
+    assert (read.messages_received, read.bytes_received) == (len(sent), sum(len(one.value or b"") for one in sent))
+    assert read.offset_committed == len(sent)
+    for name, found in tables.items():
+        rows = stack.rows(name).total() + stack.error_places(name).total()
+        assert (found.messages_received, found.updates_staged, found.updates_committed) == (rows, rows, rows), name
 
 
 def test_killed_at_every_labelled_point(detached: Stack, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +92,8 @@ def test_killed_at_every_labelled_point(detached: Stack, kafka: EmbeddedKafka, m
     detached.wait_caught_up(source, NAMES, timeout=120)
     wait_until(lambda: detached.job(handle.job_id).state == "running", 30, "the job to say that it runs")
     detached.check(topic, TABLES)
-    check_logs(detached, source)
+    check_logs(detached, source, NAMES)
+    check_counters(detached, source, records(0, produced + 200))
 
     detached.launcher.request_stop(handle)
     wait_until(lambda: gone(detached, handle), 60, "a clean end after TERM")
@@ -133,7 +128,8 @@ def test_a_stopped_app_that_wakes_up_after_its_lease_is_fenced(
     produce(kafka, topic, records(300, 50))
     detached.wait_caught_up(source, NAMES)
     detached.check(topic, TABLES)
-    check_logs(detached, source)
+    check_logs(detached, source, NAMES)
+    check_counters(detached, source, records(0, 350))
 
 
 def test_two_launches_at_once_leave_one_owner(detached: Stack, kafka: EmbeddedKafka) -> None:
@@ -146,4 +142,14 @@ def test_two_launches_at_once_leave_one_owner(detached: Stack, kafka: EmbeddedKa
     states = Counter(detached.job(h.job_id).state for h in handles)
     assert states == Counter(running=1, fenced=1)
     detached.check(topic, TABLES)
-    check_logs(detached, source)
+    check_logs(detached, source, NAMES)
+
+
+def test_an_app_that_gets_no_spark_says_that_it_had_not_begun(detached: Stack, kafka: EmbeddedKafka) -> None:
+    """Such an end is no table's doing, and is not counted as a death of its backfill."""
+    source = detached.create("events", create_topic(kafka, 1), TABLES)
+    handle = detached.launch(source, master="nowhere")
+    wait_until(lambda: gone(detached, handle), 120, "the app ends")
+    job = detached.job(handle.job_id)
+    assert (job.state, job.exit_code) == ("failed", Exit.UNAVAILABLE)
+    assert job.error

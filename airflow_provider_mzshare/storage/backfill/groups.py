@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.backfill.planning import rearmost
-from airflow_provider_mzshare.storage.connectors import Upstream
+from airflow_provider_mzshare.storage.connectors import Reader, Upstream
 from airflow_provider_mzshare.storage.ingestion.alone import execute_one
 from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor, short_reason
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
 from airflow_provider_mzshare.storage.ticks.arrivals import arriving
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome
@@ -49,7 +48,7 @@ class Groups:
         spark: SparkSession,
         store: BackfillStore,
         upstream: Upstream,
-        reader: KafkaReader,
+        reader: Reader,
         holder: Holder,
         source_id: ItemId,
         backfill_id: BackfillId,

@@ -28,7 +28,7 @@ from airflow_provider_mzshare.storage.fanout.hashing import (
     hash_table,
     row_lanes,
 )
-from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser
+from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser, canonical_json
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import (
     INPUT_SCHEMA,
@@ -76,8 +76,9 @@ class _Column:
 
 def parser_for(plan: FanoutPlan) -> JsonParser:
     """Keeping every digit costs time, so it is done only where some column needs it; the rows are the same."""
-    types = {type_name for member in plan.members if member.format == "json" for _, type_name in member.columns}
-    return JsonParser(exact=any(name == "jsonb" or name.startswith("numeric") for name in types))
+    types = {type_name for member in plan.members if member.is_typed_json for _, type_name in member.columns}
+    as_text = any(member.text_columns for member in plan.members)
+    return JsonParser(exact=as_text or any(name == "jsonb" or name.startswith("numeric") for name in types))
 
 
 def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
@@ -92,13 +93,29 @@ class SharedBatch:
     def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, parser: JsonParser) -> None:
         # Spark gives timestamps the session's zone, and large types if it is told to.
         self._batch = batch.select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
-        self._parser = parser
+        self._parser, self._ticks = parser, ticks
         self._shared: dict[tuple[str, ...], _Column] = {}
+        self._parts: dict[tuple[int, ...], SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
         self._tick = pa.array(self._numbers)
 
     def decode(self, member: MemberPlan) -> Decoded:
         """The good rows and the bad ones that are due. Raises only if Arrow cannot hold them."""
+        if member.partitions:
+            return self._only(member.partitions)._decode(member)
+        return self._decode(member)
+
+    def _only(self, partitions: tuple[int, ...]) -> SharedBatch:
+        """The records of some partitions; members of the same ones share what is made of them."""
+        if partitions not in self._parts:
+            chosen = np.isin(self._batch.column("partition").to_numpy(zero_copy_only=False), partitions)
+            batch = self._batch if chosen.all() else self._batch.filter(pa.array(chosen))
+            self._parts[partitions] = self if batch is self._batch else SharedBatch(batch, self._ticks, self._parser)
+        return self._parts[partitions]
+
+    def _decode(self, member: MemberPlan) -> Decoded:
+        if not self._batch.num_rows:
+            return Decoded(None, None)
         columns = [*self._value_columns(member), *(self._included(member, what) for what, _ in member.include)]
         errors = self._member_errors(member, columns)
         system = [_Column(self._tick), self._input("partition"), self._input("offset")]
@@ -146,7 +163,7 @@ class SharedBatch:
 
     def _value_columns(self, member: MemberPlan) -> list[_Column]:
         if member.is_typed_json:
-            return [self._field(name, type_name) for name, type_name in member.columns]
+            return [self._field(name, type_name, name in member.text_columns) for name, type_name in member.columns]
         if member.format == "json":
             return [self._once("json", make=lambda: _Column(self._texts("value").values, self._documents.errors))]
         return [self._once("text", make=self._make_text) if member.format == "text" else self._input("value")]
@@ -162,15 +179,18 @@ class SharedBatch:
     def _texts(self, name: str) -> _Column:
         return self._once("utf-8", name, make=lambda: _Column(*_decode_utf8(self._batch.column(name))))
 
-    def _field(self, name: str, type_name: str) -> _Column:
-        return self._once("field", name, type_name, make=lambda: self._make_field(name, type_name))
+    def _field(self, name: str, type_name: str, as_text: bool) -> _Column:
+        kind = "as text" if as_text else "field"
+        return self._once(kind, name, type_name, make=lambda: self._make_field(name, type_name, as_text))
 
-    def _make_field(self, name: str, type_name: str) -> _Column:
+    def _make_field(self, name: str, type_name: str, as_text: bool) -> _Column:
         objects = self._objects.values
         try:
             values = list(map(itemgetter(name), objects))
         except KeyError:
             values = [each.get(name) for each in objects]
+        if as_text:
+            values = [v if v is None or type(v) is str else canonical_json(v) for v in values]
         column, errors = convert(values, type_name, arrow_type(type_name))
         return _Column(column, {row: f'field "{name}": {text}' for row, text in errors.items()})
 

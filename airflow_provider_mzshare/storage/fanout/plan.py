@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.types.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
 
-VERSION = 2
+VERSION = 3
 
 INPUT_SCHEMA = pa.schema(
     [
@@ -61,6 +61,8 @@ class MemberPlan:
     ``columns`` are the JSON fields and their types; empty means the one column ``data``. ``include`` are pairs of
     what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name. ``data_after`` and
     ``errors_after`` are ticks up to which a collection is complete: their rows are neither written nor counted.
+    Of a batch, a member takes the records of its ``partitions``; empty means all. ``text_columns`` hold whatever the
+    field has as text, where format ``none`` says that the upstream's own columns are the fields.
     """
 
     table_id: str
@@ -72,10 +74,12 @@ class MemberPlan:
     stop_on_error: bool = False
     data_after: int = 0
     errors_after: int = 0
+    partitions: tuple[int, ...] = ()
+    text_columns: tuple[str, ...] = ()
 
     @property
     def is_typed_json(self) -> bool:
-        return self.format == "json" and bool(self.columns)
+        return self.format in ("json", "none") and bool(self.columns)
 
     def value_columns(self) -> Columns:
         return self.columns or (("data", _PLAIN_TYPES[self.format]),)
@@ -126,7 +130,8 @@ def _steps(offsets: Iterable[int]) -> list[int]:
 
 def _member(fields: dict[str, object]) -> MemberPlan:
     pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in ("columns", "include")}  # type: ignore[attr-defined]
-    return MemberPlan(**{**fields, **pairs})  # type: ignore[arg-type]
+    plain = {name: tuple(fields[name]) for name in ("partitions", "text_columns")}  # type: ignore[var-annotated,arg-type]
+    return MemberPlan(**{**fields, **pairs, **plain})  # type: ignore[arg-type]
 
 
 def data_schema(member: MemberPlan) -> pa.Schema:

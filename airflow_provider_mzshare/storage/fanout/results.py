@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.fanout.received import ROLE, Received
 
 RESULT_SCHEMA = pa.schema(
     [
@@ -55,6 +56,8 @@ class MemberResult:
     first_error: str | None = None
     """``ON DECODE ERROR = 'STOP'``: the bad record with the lowest partition and offset."""
     first_error_at: tuple[int, int] | None = None
+    received: Received | None = None
+    """What the whole pass has read, for the log entry of a commit; None where no pass was made."""
 
     def rows(self, role: str) -> int:
         return sum(file.rows for file in self.files[role])
@@ -67,6 +70,8 @@ def merge_results(rows: Iterable[Mapping[str, Any]]) -> dict[str, MemberResult]:
     """Sum the rows of all tasks (Arrow ``to_pylist()``, or Spark rows as dicts). Members without any row are absent."""
     members: dict[str, MemberResult] = {}
     for row in rows:
+        if row["role"] == ROLE:
+            continue
         member = members.setdefault(row["table_id"], MemberResult())
         if row["path"] is not None:
             file = WrittenFile(row["path"], row["size"], row["rows"], row["stats"], int(row["hash"], 16))

@@ -21,6 +21,7 @@ from airflow_provider_mzshare.storage.fanout.decode import Decoded, Rows, Shared
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.received import Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
@@ -36,14 +37,16 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
     plan = FanoutPlan.from_json(plan_json)
     parser, ticks = parser_for(plan), TickNumbers(plan.tick, plan.ends)
     outputs = [_MemberOutput(member, plan.tick) for member in plan.members]
+    received = Received()
     try:
         for batch in batches:
+            received += received_in(batch)
             for piece in _pieces(batch):
                 with _no_garbage_collection():
                     shared = SharedBatch(piece, ticks, parser)
                     for output in outputs:
                         output.take(shared)
-        rows = [row for output in outputs for row in output.finish()]
+        rows = [row for output in outputs for row in output.finish()] + received.to_rows()
     except BaseException:
         for output in outputs:
             output.discard()

@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 
+from airflow_provider_mzshare.storage.connectors.loadgen import generators
 from airflow_provider_mzshare.storage.fanout import writer
 
-PRELOADED = (np, pq, writer)
+PRELOADED = (np, pq, writer, generators)
 
 if __name__ == "__main__":
     from pyspark import daemon

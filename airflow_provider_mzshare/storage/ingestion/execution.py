@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from airflow_provider_mzshare.errors import (
 from airflow_provider_mzshare.storage.crashpoints import Crashed, crashpoint
 from airflow_provider_mzshare.storage.durability import probe_storage, sync_filesystem
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
+from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
@@ -179,7 +180,11 @@ class TickExecutor:
         result.stats["records"] = group.records
         result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
         result.stats["files"] = sum(1 for row in rows if row["path"])
-        return merge_results(row.asDict() for row in rows)
+        plain = [row.asDict() for row in rows]
+        read = received(plain)
+        result.stats["messages"], result.stats["bytes"] = read.messages, read.bytes
+        found = merge_results(plain)
+        return {due.plan.table_id: replace(found.get(due.plan.table_id, MemberResult()), received=read) for due in todo}
 
     def _commit_all(
         self,

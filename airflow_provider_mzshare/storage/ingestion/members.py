@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
 from airflow_provider_mzshare.storage.ingestion.upkeep import Upkeep
+from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.ticks.store import Member, WriterStore
@@ -109,15 +110,13 @@ class MemberCommits(ABC):
     # ── collections ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def plan(self, member: Member, *, data_after: int = 0, errors_after: int = 0) -> MemberPlan:
-        spec = member.spec
-        return MemberPlan(
-            table_id=member.table_id,
-            format=spec.format,
-            columns=tuple((c.name, c.type) for c in spec.columns),
-            include=tuple((i.what, i.name) for i in spec.include),
-            data_path=collection_uri(self._root, member.data),
-            errors_path=collection_uri(self._root, member.errors),
-            stop_on_error=spec.on_decode_error == "stop",
+        return replace(
+            member_plan(
+                member.table_id,
+                member.spec,
+                data_path=collection_uri(self._root, member.data),
+                errors_path=collection_uri(self._root, member.errors),
+            ),
             data_after=data_after,
             errors_after=errors_after,
         )
@@ -192,6 +191,9 @@ class MemberCommits(ABC):
         for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
             own = [FileWritten(f.path, f.size, f.stats, written_at) for f in files.files[role]]
             noted = {"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"}
+            if files.received is not None:
+                # Whoever finds this commit after a crash need not read again what was read for it.
+                noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
             result = self._commit(group, due, collection_id, own, noted)
             # What somebody else has committed does not hold off a third: our next commit is forced then.
             if not result.already:
@@ -252,6 +254,8 @@ def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str,
         tick=int(metadata["mz_tick"]),
         mz_timestamp=int(mz_timestamp),
         first_timestamp=int(metadata.get("mz_first_timestamp", mz_timestamp)),
+        messages=int(metadata["mz_messages"]) if "mz_messages" in metadata else None,
+        bytes=int(metadata.get("mz_bytes", 0)),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
+END_SECONDS = 10.0
+"""How often the upstream is asked where it ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,7 @@ class _Streaming(Holding):
             on_running=app.on_running,
         )
         self._passes = 0
+        self._next_end = 0.0
 
     @property
     def progress(self) -> int:
@@ -139,7 +143,15 @@ class _Streaming(Holding):
         """Are there tables? A tick that makes an arriving one a member is minted now, whatever the topic does."""
         state = self._app.store.load()
         self._ticking.looked(state, settings)
+        self._note_end()
         return bool(state.tables)
+
+    def _note_end(self) -> None:
+        """Now and then, so that anybody can see how far behind the source is. What is wrong shows elsewhere."""
+        if time.monotonic() >= self._next_end:
+            self._next_end = time.monotonic() + END_SECONDS
+            with suppress(MzShareError):
+                self._app.store.note_end(self._app.upstream.end_offsets())
 
     def _check(self, query: StreamingQuery) -> None:
         if not query.isActive:

@@ -1,4 +1,4 @@
-"""Packs the fan-out writer so that it travels with the job to executors that do not have this package."""
+"""Packs the fan-out writer and the load generator: both travel with the job to executors without this package."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from pathlib import Path
 
 import airflow_provider_mzshare
 
-TRAVELS = ("__init__.py", "types/__init__.py", "types/ids.py", "types/schema.py", "storage/__init__.py")
-"""Beside everything in ``storage/fanout``: what the writer imports, which is the standard library, Arrow and numpy."""
+TRAVELS = (
+    "__init__.py",
+    "types/__init__.py",
+    "types/ids.py",
+    "types/schema.py",
+    "storage/__init__.py",
+    "storage/connectors/__init__.py",
+    *(
+        f"storage/connectors/loadgen/{name}.py"
+        for name in ("__init__", "auction", "datasource", "draws", "fields", "generators", "plan")
+    ),
+)
+"""Beside everything in ``storage/fanout``: what the pass imports, which is the standard library, Arrow and numpy."""
 
 
 def pack_writer(folder: Path) -> Path:

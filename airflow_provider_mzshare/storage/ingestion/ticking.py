@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
-from airflow_provider_mzshare.storage.connectors import Upstream
+from airflow_provider_mzshare.storage.connectors import Reader, Upstream
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.ingestion.alone import execute_one
 from airflow_provider_mzshare.storage.ingestion.convergence import Convergence, longest_wait
 from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor, short_reason
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
 from airflow_provider_mzshare.storage.ticks import arrivals, rules
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome, SourceState, Tick
@@ -46,7 +45,7 @@ class Ticking:
         spark: SparkSession,
         store: TickStore,
         upstream: Upstream,
-        reader: KafkaReader,
+        reader: Reader,
         holder: Holder,
         source_id: ItemId,
         root: str,

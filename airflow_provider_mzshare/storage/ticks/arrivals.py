@@ -156,6 +156,11 @@ def resume(table: TableState, backfill_id: BackfillId) -> TableState:
     return replace(table, status="backfilling", reason=None, backfill_id=backfill_id)
 
 
+def isolate(table: TableState, backfill_id: BackfillId) -> TableState:
+    """It goes on where it stands, in a backfill of its own. Whether it may converge is asked anew there."""
+    return replace(table, status="backfilling", backfill_id=backfill_id)
+
+
 def retire(table: TableState) -> TableState:
     """Its backfill ends before the cutover. It keeps what it has, and can be resumed."""
     return stalled(table, "its backfill was retired before the cutover")

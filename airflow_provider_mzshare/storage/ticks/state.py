@@ -138,6 +138,9 @@ class Written:
     mz_timestamp: int = 0
     first_timestamp: int = 0
     """The time of the first tick it carries: a backfill writes several ticks in one commit."""
+    messages: int | None = None
+    """What the pass that wrote it had read, for all tables together; None where the commit does not say."""
+    bytes: int = 0
 
 
 @dataclass(frozen=True)

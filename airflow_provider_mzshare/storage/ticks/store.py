@@ -84,6 +84,10 @@ class TickStore(LeaseStore, WriterStore, Protocol):
         self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome], stats: Mapping[str, float]
     ) -> None: ...
 
+    def note_end(self, end: Position) -> None:
+        """Where the upstream ends now. For people alone: nothing is decided upon it."""
+        ...
+
     def stall(self, holder: Holder, reason: str, message: str) -> None:
         """The source itself stops: its upstream or its catalog is not what the log says."""
         ...

@@ -96,5 +96,5 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
 
 def test_exit_codes_are_a_fixed_contract() -> None:
     assert {e.name: int(e) for e in Exit} == {
-        "STOPPED": 0, "FAILED": 1, "WRONG_USE": 2, "FENCED": 3, "STALLED": 4,
+        "STOPPED": 0, "FAILED": 1, "WRONG_USE": 2, "FENCED": 3, "STALLED": 4, "UNAVAILABLE": 5,
     }  # fmt: skip

@@ -108,6 +108,12 @@ class RecordReader(Clients):
             return None
         return str(found["cleanup.policy"].value)
 
+    def excuse(self) -> str | None:
+        policy = self.cleanup_policy()
+        if policy is None:
+            return "and whether the topic is compacted may not be asked"
+        return "as the topic is compacted" if "compact" in policy else None
+
     def close(self) -> None:
         super().close()
         self._reader.close()

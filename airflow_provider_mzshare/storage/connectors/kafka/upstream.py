@@ -15,6 +15,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, Top
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
 from airflow_provider_mzshare.errors import ReferenceMissing, UpstreamChanged, UpstreamUnreachable
+from airflow_provider_mzshare.storage.connectors import Inspection, ReferenceInfo
 from airflow_provider_mzshare.storage.connectors.kafka import sampling, starts
 from airflow_provider_mzshare.storage.connectors.kafka.clients import Clients, Deadline, NotReady
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
@@ -47,14 +48,6 @@ class TopicInfo:
         return self.topic_id
 
 
-@dataclass(frozen=True)
-class Inspection:
-    """What CREATE SOURCE keeps of an upstream it has checked."""
-
-    info: TopicInfo
-    start: Position
-
-
 class KafkaUpstream:
     """:param config: how to connect. :param topic: what to read. :param timeout: seconds that one call may take."""
 
@@ -74,6 +67,11 @@ class KafkaUpstream:
 
     def describe(self) -> TopicInfo:
         return self._describe(Deadline(self._timeout))
+
+    def references(self) -> tuple[ReferenceInfo, ...]:
+        """The topic: that is all a Kafka source exports, and what is in its records a table's format says."""
+        self.describe()
+        return (ReferenceInfo(None, self._topic),)
 
     def check_readable(self) -> None:
         """Raise ``NotAuthorized`` where the topic may be described but not read."""

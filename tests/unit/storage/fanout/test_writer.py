@@ -13,6 +13,7 @@ import pytest
 from airflow_provider_mzshare.storage.fanout import writer
 from airflow_provider_mzshare.storage.fanout.hashing import hash_table
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.received import ROLE, received
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from tests.unit.storage.fanout.records import TICK, batch_of, member
@@ -33,7 +34,7 @@ def table_in(folder, *columns, id="u1", **more):
 def run(*tables, batches=BATCHES):
     out = list(write_partition(iter(batches), FanoutPlan(TICK, tables).to_json()))
     assert all(batch.schema.equals(RESULT_SCHEMA) for batch in out)
-    return [row for batch in out for row in batch.to_pylist()]
+    return [row for batch in out for row in batch.to_pylist() if row["role"] != ROLE]
 
 
 def files_under(folder):
@@ -67,6 +68,14 @@ def test_members_and_roles_without_rows_make_no_file_and_no_result(tmp_path):
     rows = run(table_in(tmp_path, format="bytes", id="u2"))
     assert [row["role"] for row in rows] == ["data"]
     assert len(files_under(tmp_path)) == 1
+
+
+def test_what_was_read_is_told_once_for_all_members(tmp_path):
+    keyed = batch_of([b"four", None, b""], keys=[b"key", b"k", None])
+    members = (table_in(tmp_path, format="bytes"), table_in(tmp_path, format="text", id="u2"))
+    out = write_partition(iter([keyed, batch_of([]), *BATCHES]), FanoutPlan(TICK, members).to_json())
+    found = received(row for batch in out for row in batch.to_pylist())
+    assert (found.messages, found.bytes) == (8, 42)
 
 
 def test_two_attempts_never_share_a_file(tmp_path):

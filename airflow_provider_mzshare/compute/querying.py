@@ -1,0 +1,83 @@
+"""Answers one query with Spark on this machine, from relations that the caller brings. Knows no catalog."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute.session import DELTA_CONF, open_session
+from airflow_provider_mzshare.errors import NotReadable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Load = Callable[["SparkSession"], "DataFrame"]
+T = TypeVar("T")
+
+QUERY_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    # A query reads what is registered for it and nothing else.
+    "spark.sql.runSQLOnFiles": "false",
+}
+_OWN_CONF = {**DELTA_CONF, **QUERY_CONF, "spark.driver.maxResultSize": "0", "spark.log.level": "ERROR"}
+
+
+def ask(query: str, relations: Mapping[str, Load], take: Callable[[DataFrame], T], *, jar_folder: Path | None) -> T:
+    """``take`` of the answer, in a session of its own that ends with this call.
+
+    :param query: in Spark's SQL; it names only ``relations``.
+    :param relations: each is made when the session is there, in order: a later one may read an earlier one.
+    """
+    with a_session(jar_folder) as spark:
+        return take(answer(spark, query, relations))
+
+
+def answer(spark: SparkSession, query: str, relations: Mapping[str, Load]) -> DataFrame:
+    """The same in a session that is there: nothing of it is changed, temporary views are seen by this query alone."""
+    apart = spark.newSession()
+    for key, value in QUERY_CONF.items():
+        apart.conf.set(key, value)
+    for name, load in relations.items():
+        load(apart).createOrReplaceTempView(name)
+    return apart.sql(query)
+
+
+@contextmanager
+def a_session(jar_folder: Path | None) -> Iterator[SparkSession]:
+    """For several queries. What Spark cannot answer inside of the block is told as an error of ours."""
+    with _told(), _session(jar_folder) as spark:
+        yield spark
+
+
+@contextmanager
+def _session(jar_folder: Path | None) -> Iterator[SparkSession]:
+    """One of its own; where this process has one already, that one: a process cannot have two."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        yield SparkSession.builder.getOrCreate()
+        return
+    found = jars.spark_jars(jar_folder or jars.default_folder())
+    with (
+        tempfile.TemporaryDirectory(prefix="mzshare-query-", ignore_cleanup_errors=True) as scratch,
+        open_session("mzshare query", master="local[*]", jars=found, scratch=Path(scratch), conf=_OWN_CONF) as spark,
+    ):
+        yield spark
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise NotReadable(f"Spark cannot answer the query: {lines[0]}", hint="put the query right") from error

@@ -1,0 +1,37 @@
+"""How much a pass has read, once for all members: records, and the bytes of their keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+ROLE = "received"
+"""Of the result row that belongs to no member."""
+
+
+@dataclass(frozen=True)
+class Received:
+    messages: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Received) -> Received:
+        return Received(self.messages + other.messages, self.bytes + other.bytes)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """As a row of ``RESULT_SCHEMA``; nothing read, no row."""
+        return [{"table_id": "", "role": ROLE, "rows": self.messages, "size": self.bytes}] if self.messages else []
+
+
+def received_in(batch: pa.RecordBatch) -> Received:
+    size = sum(pc.sum(pc.binary_length(batch.column(name))).as_py() or 0 for name in ("key", "value"))
+    return Received(batch.num_rows, size)
+
+
+def received(rows: Iterable[Mapping[str, Any]]) -> Received:
+    """By all tasks of a pass."""
+    found = [row for row in rows if row["role"] == ROLE]
+    return Received(sum(row["rows"] for row in found), sum(row["size"] for row in found))

@@ -1,0 +1,101 @@
+"""Tables of a load generator proved against it: each against the partition of its own output. No broker, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
+from airflow_provider_mzshare.control.verification import VerificationFailed
+from airflow_provider_mzshare.storage.connections import FixedConnections
+from airflow_provider_mzshare.types.ids import ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import LoadGeneratorSpec, Start
+from tests.support.generated import table_of
+from tests.support.verifying import Pipeline, Spoil, changed, invented, twice, without
+
+AUCTION = LoadGeneratorSpec(generator="auction", tick_interval_ms=1, up_to=200)
+BIDS = 4
+
+
+class GeneratedPipeline(Pipeline):
+    def __init__(self, folder: Path) -> None:
+        self.root = str(folder / "warehouse")
+        Path(self.root).mkdir()
+        self.catalog = Catalog(f"sqlite:///{folder / 'catalog.db'}")
+        self.catalog.ensure()
+        self.connections = FixedConnections({})
+        with open_upstream(self.connections, AUCTION) as upstream:
+            found, self.references = upstream.inspect(Start()), {each.name: each for each in upstream.references()}
+        self.incarnation = found.info.incarnation
+        with self.catalog.write() as session:
+            self.source_id = items.create_source(
+                session, name=("public", "s"), spec=AUCTION, incarnation=self.incarnation, start=found.start
+            )
+        self.store = CatalogTickStore(self.catalog, self.source_id)
+        self.holder = self.store.claim(JobId("ingest-1"))
+        self.spoil: Spoil | None = None
+
+    def _records(self, lower: Position, upper: Position) -> pa.Table:
+        with open_records(self.connections, AUCTION, self.incarnation) as reader:
+            batches = [b for p in upper for b in reader.read(int(p), lower[p], upper[p])]
+        records = pa.Table.from_batches(batches)
+        return self.spoil(records) if self.spoil else records
+
+    def tick_to(self, offset: int) -> None:
+        self.tick(Position(dict.fromkeys(range(5), offset)))
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator[GeneratedPipeline]:
+    made = GeneratedPipeline(tmp_path)
+    yield made
+    made.close()
+
+
+def backfilled(pipeline: GeneratedPipeline, spoil: Spoil | None = None) -> ItemId:
+    """A table of bids that missed two ticks and was cut over at the third, beside one of users."""
+    pipeline.add_table("users", table_of(pipeline.references["users"]))
+    pipeline.tick_to(50)
+    pipeline.tick_to(100)
+    bids = pipeline.add_table("bids", table_of(pipeline.references["bids"], without=("buyer",), as_text=("amount",)))
+    pipeline.spoil = spoil
+    pipeline.backfill(bids)
+    pipeline.tick_to(150)
+    return bids
+
+
+def test_tables_of_different_outputs_are_exact(pipeline: GeneratedPipeline) -> None:
+    bids = backfilled(pipeline)
+    for table_id, partition in ((bids, BIDS), (ItemId("u2"), 1)):
+        for everything in (False, True):
+            found = pipeline.verify(table_id, everything=everything)
+            assert (found.verdict, found.rows, found.errors) == ("exact", 150, 0)
+            assert [(p.partition, p.lower, p.upper) for p in found.partitions] == [(partition, 0, 150)]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "offset", "what"),
+    [
+        (without(BIDS, 7), 7, "missing"),
+        (twice(BIDS, 99), 99, "double"),
+        (changed(BIDS, 3, b'{"id":4,"auction_id":1,"amount":0,"bid_time":"2026-01-01 00:00:00.000Z"}'), 3, "differs"),
+        (changed(BIDS, 5, b"{"), 5, "differs"),
+        (invented(BIDS, 170), 170, "not upstream"),
+    ],
+)
+def test_what_was_written_wrong_is_found(pipeline: GeneratedPipeline, spoil: Spoil, offset: int, what: str) -> None:
+    bids = backfilled(pipeline, spoil)
+    with pytest.raises(VerificationFailed) as failed:
+        pipeline.verify(bids)
+    assert (failed.value.partition, failed.value.offset, failed.value.what) == (BIDS, offset, what)
+
+
+def test_records_of_other_outputs_do_not_concern_a_table(pipeline: GeneratedPipeline) -> None:
+    bids = backfilled(pipeline, changed(1, 7, b"no user"))
+    assert pipeline.verify(bids).verdict == "exact"
