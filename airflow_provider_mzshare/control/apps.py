@@ -20,12 +20,11 @@ from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job_file
 from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.control.catalog import jobs, lookup
 from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.upstreams import connect
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps import App, End
 from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
+from airflow_provider_mzshare.storage.connectors import Reader, Upstream
 from airflow_provider_mzshare.storage.ingestion.shipping import pack_writer, worker_conf
 from airflow_provider_mzshare.types.ids import ItemId, JobId
 
@@ -75,7 +74,7 @@ class JobRecord:
         with self._catalog.read() as session:
             return jobs.stop_requested(session, self._job_id)
 
-    def ended(self, end: End) -> None:
+    def ended(self, end: End, code: Exit) -> None:
         for pause in (1, 2, 4, 8, 0):
             try:
                 with self._catalog.write() as session:
@@ -85,7 +84,7 @@ class JobRecord:
                         self._job_id,
                         end.state,
                         expect=jobs.ACTIVE,
-                        exit_code=EXITS[end.state],
+                        exit_code=code,
                     )
                 return
             except TransientError as error:
@@ -98,8 +97,8 @@ class Parts(TypedDict):
     """What every app is made of, whatever its kind."""
 
     spark: Any
-    upstream: KafkaUpstream
-    reader: KafkaReader
+    upstream: Upstream
+    reader: Reader
     source_id: ItemId
     job_id: JobId
     root: str
@@ -132,23 +131,27 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     if not record.started():
         log.warning("%s was given up before it started", job.job_id)
         return Exit.FENCED
+    code: Exit | None = Exit.UNAVAILABLE
     try:
         with _parts(job, catalog, record, stop) as parts:
+            code = None
             end = make(job, catalog, parts).run()
     except Exception as error:
         log.exception("%s failed", job.job_id)
         end = End("failed", error.line if isinstance(error, MzShareError) else f"{type(error).__name__}: {error}")
-    record.ended(end)
-    return EXITS[end.state]
+    code = code or EXITS[end.state]
+    record.ended(end, code)
+    return code
 
 
 @contextmanager
 def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Event) -> Iterator[Parts]:
     with catalog.read() as session:
         source = lookup.get_source_item(session, ItemId(job.source_id))
-    config = KafkaConfig.from_connection(Connection.from_dict(job.connection))
+    connection = Connection.from_dict(job.connection) if job.connection else None
+    connector = connect(connection, source.spec, source.incarnation)
     with (
-        KafkaUpstream(config, source.spec.topic) as upstream,
+        connector.upstream() as upstream,
         open_session(
             f"mzshare {job.source_name} {job.job_id}",
             master=job.master,
@@ -162,7 +165,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
         yield {
             "spark": spark,
             "upstream": upstream,
-            "reader": KafkaReader(spark, config, source.spec.topic),
+            "reader": connector.reader(spark),
             "source_id": ItemId(job.source_id),
             "job_id": JobId(job.job_id),
             "root": job.warehouse,

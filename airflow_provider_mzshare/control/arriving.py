@@ -51,7 +51,7 @@ def judge_arrival(
     :param name: the table's, as in SQL.
     """
     if arrival.status == "stalled":
-        reason, hint = f"stalled: {arrival.reason}", hints.sql(f"ALTER TABLE {name} RESUME")
+        reason, hint = f"stalled: {arrival.reason}", hints.resume(name)
         held_up = reason
     else:
         held_up, hint = _held_up(arrival, source, job_alive, name)

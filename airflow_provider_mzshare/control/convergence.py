@@ -5,7 +5,6 @@ A look reads all tables that are waited for in one query, arms those that are cl
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.arrivals import arm_table, arming
 from airflow_provider_mzshare.control.catalog.convergence import Convergence, Key, convergences
@@ -94,7 +94,9 @@ def _proof(found: Convergence) -> Mapping[str, Any]:
 
 
 def _hint(found: Convergence) -> str:
-    return "mzshare status" if found.status == "dropped" else f"mzshare status {shlex.quote(found.table)}"
+    if found.status == "dropped":
+        return "mzshare status"
+    return hints.resume(found.table) if found.is_stalled else hints.command("status", found.table)
 
 
 def arm(catalog: Catalog, answers: Mapping[Question, Answer]) -> None:

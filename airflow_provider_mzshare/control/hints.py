@@ -13,6 +13,16 @@ def command(verb: str, name: str) -> str:
     return f"mzshare {verb} {shlex.quote(name)}"
 
 
+def resume(name: str) -> str:
+    """For a table that has stalled, or whose new generation has."""
+    return f"{sql(f'ALTER TABLE {name} RESUME')}, once the reason is gone; {command('logs', name)} tells more"
+
+
+def reason_of(error: str) -> str:
+    """An error as an app notes it, without its next step."""
+    return error.partition(". Try: ")[0]
+
+
 def noted(error: str, name: str) -> tuple[str, str]:
     """Reason and hint from an error as an app notes it: one line, with its own next step at the end."""
     reason, _, step = error.partition(". Try: ")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
+from airflow_provider_mzshare.control.actions import DroppedTable
 from airflow_provider_mzshare.control.catalog import items
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
 from airflow_provider_mzshare.control.catalog.models import (
@@ -20,12 +21,10 @@ from airflow_provider_mzshare.control.catalog.models import (
     TableRow,
     TickRow,
 )
-from airflow_provider_mzshare.control.plans import DroppedTable
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.types.ids import ItemId
 
-_DROPPED, _REPLACED = "it was dropped", "nobody can read its generation {} any more"
-_UNUSED = "its generation {} was given up"
+_DROPPED, _UNUSED = "it was dropped", "nobody can read its generation {} any more"
 
 
 def find_leftovers(session: Session, folders: frozenset[str], only: ItemId | None = None) -> tuple[DroppedTable, ...]:
@@ -70,29 +69,26 @@ def _is_pending() -> ColumnElement[bool]:
 
 
 def _of_old_generations(session: Session, only: ItemId | None) -> Iterable[tuple[ItemId, str, str]]:
-    """Those that were replaced, once ``since`` has passed the swap; and new ones that were never swapped in."""
+    """Those that were replaced, once maintenance has let go of them; and new ones that were never swapped in."""
     of_table = CollectionRow.table_id == TableRow.id
     arrives = exists().where(
         ReplacementRow.table_id == TableRow.id, ReplacementRow.generation == CollectionRow.generation
     )
+    answers = exists().where(SwapRow.table_id == TableRow.id, SwapRow.generation == CollectionRow.generation)
     query = (
-        select(TableRow.id, CollectionRow.path, CollectionRow.generation, SwapRow.mz_timestamp)
+        select(TableRow.id, CollectionRow.path, CollectionRow.generation)
         .join(CollectionRow, of_table)
-        .outerjoin(SwapRow, and_(SwapRow.table_id == TableRow.id, SwapRow.generation == CollectionRow.generation))
         .where(
             TableRow.status != "dropped",
             CollectionRow.generation != TableRow.generation,
-            or_(SwapRow.mz_timestamp.is_(None), SwapRow.mz_timestamp <= TableRow.since),
+            ~answers,
             ~arrives,
             ~_is_backfilled(),
         )
     )
     if only is not None:
         query = query.where(TableRow.source_id == only)
-    return [
-        (table_id, path, (_UNUSED if swapped_at is None else _REPLACED).format(generation))
-        for table_id, path, generation, swapped_at in session.execute(query)
-    ]
+    return [(table_id, path, _UNUSED.format(generation)) for table_id, path, generation in session.execute(query)]
 
 
 def _is_backfilled() -> ColumnElement[bool]:

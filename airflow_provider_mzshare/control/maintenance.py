@@ -1,7 +1,7 @@
-"""What is done now and then for tables: ``since`` follows retention, what it has passed is removed, small files merged.
+"""What is done now and then: ``since`` follows retention, what it has passed is removed, small files are merged.
 
-Compaction belongs to whoever writes a table: it is only asked for here. Nothing is removed that a read which began
-within the last hour could need.
+The history of statuses is pruned too. Compaction belongs to whoever writes a table: it is only asked for here. Nothing
+is removed that a read which began within the last hour could need.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.flags import retention_ms
+from airflow_provider_mzshare.control.catalog.models import CollectionRow, SourceRow, SwapRow, TableRow
 from airflow_provider_mzshare.control.catalog.reads import version_at
 from airflow_provider_mzshare.control.catalog.retention import advance_since
+from airflow_provider_mzshare.control.catalog.status_history import prune_history
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.collections import Collection, collection_exists
 from airflow_provider_mzshare.storage.maintenance import GRACE, Expiry, expire
@@ -64,6 +66,9 @@ def maintain(
     for source in sources:
         due = _prepare(catalog, source.id, now, round(grace.total_seconds() * 1000), dry_run)
         done += [_expire(one, warehouse, now, dry_run, grace) for one in due]
+    if not dry_run:
+        with catalog.write() as session:
+            prune_history(session, now - retention_ms(session))
     return done
 
 
@@ -85,12 +90,16 @@ def _due(session: Session, table: items.TableItem, now: int, grace_ms: int, dry_
     if not dry_run and (stood or since == 0):
         change = update(TableRow).where(TableRow.id == table.id).values(since_noted=table.since, since_noted_at=now)
         session.execute(change, execution_options=_NO_SYNC)
+    if not dry_run and stood:
+        # No read has begun with a replaced generation since then: from now on its folders are left over.
+        unread = delete(SwapRow).where(SwapRow.table_id == table.id, SwapRow.mz_timestamp <= since)
+        session.execute(unread, execution_options=_NO_SYNC)
     keep = [(name, version_at(session, name, since)) for name in _collections(session, table)] if stood else []
     return _Due(table.display, table.since, tuple(keep))
 
 
 def _collections(session: Session, table: items.TableItem) -> Sequence[CollectionId]:
-    """Of the current generation: folders of older ones go as a whole."""
+    """Of the current generation: folders of older ones go as a whole, by the reconciler."""
     query = select(CollectionRow.id).where(
         CollectionRow.table_id == table.id, CollectionRow.generation == table.generation
     )

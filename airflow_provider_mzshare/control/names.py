@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.statements import parse_name
@@ -18,16 +20,27 @@ def typed_name(text: str) -> QualifiedName:
 
 
 def find_item(catalog: Catalog, text: str) -> items.SourceItem | items.TableItem:
+    """What runs under this name; an old-style name of a progress means its source."""
     name = typed_name(text)
     with catalog.read() as session:
         item = items.find(session, (name.schema, name.name))
+        if isinstance(item, items.ProgressItem):
+            return items.get_source_item(session, item.source_id)
     if item is None:
         raise TerminalError(f"there is no source or table {text!r}", hint="mzshare status")
+    if isinstance(item, items.ViewItem):
+        raise TerminalError(f"{text!r} is a view: nothing runs for it", hint=f"mzshare read {shlex.quote(text)}")
     return item
+
+
+def find_table(catalog: Catalog, text: str) -> items.TableItem:
+    name = typed_name(text)
+    with catalog.read() as session:
+        return items.find_table(session, (name.schema, name.name))
 
 
 def find_source(catalog: Catalog, text: str) -> items.SourceItem:
     item = find_item(catalog, text)
     if not isinstance(item, items.SourceItem):
-        raise UnknownItem("source", text, found="table")
+        raise UnknownItem("source", text, found=item.kind)
     return item

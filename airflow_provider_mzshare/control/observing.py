@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.compute.jobs import LOG_FILE
+from airflow_provider_mzshare.compute.jobs import LOG_FILE, Exit
 from airflow_provider_mzshare.compute.launchers.base import Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
@@ -150,6 +150,8 @@ class Observer:
             ended_ago=max(0, now - end) / 1000,
             process=process,
             heart_stopped=heart_stopped,
+            started=job.started_at is not None and job.exit_code != Exit.UNAVAILABLE,
+            worked=job.running_at is not None,
             has_folder=has_folder,
             has_scratch=has_scratch,
         )

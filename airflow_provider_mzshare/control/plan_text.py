@@ -23,13 +23,14 @@ def plan_text(plan: TablePlan) -> str:
     """Several lines, without one at the end."""
     lines = [f"plan for source {plan.source}:"]
     for number, step in enumerate(plan.steps, start=1):
-        first, *more = _step(step)
+        first, *more = step_lines(step)
         lines.append(f"  {number}. {first}")
         lines += [f"     {line}" for line in more]
     return "\n".join(lines)
 
 
-def _step(step: Step) -> list[str]:
+def step_lines(step: Step) -> list[str]:
+    """One line that says what happens, and more with the details."""
     tables = _some(step.tables)
     if isinstance(step, ShareFromFirstTick):
         return [f"share: {tables} {_verb(step, 'joins', 'join')} at the next tick; nothing has been read before it"]

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from airflow_provider_mzshare.control.actions import (
+    Abandon,
+    Action,
+    Arm,
+    DroppedTable,
+    GiveUp,
+    Isolate,
+    RemoveTable,
+    Start,
+    Stop,
+    Tidy,
+    Wait,
+)
 
 ACTIVE = frozenset({"launching", "starting", "running", "stopping"})
 """Job states that say a process should be there."""
@@ -15,6 +29,8 @@ LAUNCH_SECONDS = 30.0
 HEALTHY_SECONDS = 60.0
 """A run that lasted so long starts the back-off anew."""
 BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 5.0, 300.0
+DEATHS = 5
+"""So often in a row may the app of a backfill die without having got on; one table of it may be what kills it."""
 KEEP_LOGS = 20
 
 Process = Literal["alive", "gone", "absent", "unknown"]
@@ -33,6 +49,10 @@ class JobView:
     process: Process = "absent"
     heart_stopped: bool = False
     """Its lease stood still for the whole time-to-live, by the looker's own clock."""
+    started: bool = True
+    """Its process came up, and had Spark and its connection. Where it had not, that is no table's doing."""
+    worked: bool = False
+    """It has got on: its first work was done, or there was none to do."""
     has_scratch: bool = False
     has_folder: bool = False
 
@@ -68,85 +88,9 @@ class SourceView:
 
 
 @dataclass(frozen=True)
-class DroppedTable:
-    """Folders in the warehouse that nobody needs any more: of a dropped table, or of an old generation of one."""
-
-    table_id: str
-    name: str
-    paths: tuple[str, ...]
-    why: str = "it was dropped"
-
-
-@dataclass(frozen=True)
 class Overview:
     sources: tuple[SourceView, ...] = ()
     dropped: tuple[DroppedTable, ...] = ()
-
-
-@dataclass(frozen=True)
-class Action:
-    """``subject`` is what a user calls it."""
-
-    subject: str
-    why: str = ""
-    verb = "?"
-
-
-@dataclass(frozen=True)
-class GiveUp(Action):
-    """Mark a job as lost, after killing whatever is left of it."""
-
-    job_id: str = ""
-    verb = "lost"
-
-
-@dataclass(frozen=True)
-class Stop(Action):
-    """:param by_itself: it will end without being asked, and is only made to end if it does not."""
-
-    job_ids: tuple[str, ...] = ()
-    by_itself: bool = False
-    verb = "stop"
-
-
-@dataclass(frozen=True)
-class Start(Action):
-    """:param backfill_id: whose app to start; empty for the source's ingestion app."""
-
-    source_id: str = ""
-    backfill_id: str = ""
-    verb = "start"
-
-
-@dataclass(frozen=True)
-class Arm(Action):
-    """Let tables converge: they join at the first tick that begins where they stand."""
-
-    source_id: str = ""
-    verb = "arm"
-
-
-@dataclass(frozen=True)
-class Wait(Action):
-    """It should run and is not started yet."""
-
-    seconds: float = 0.0
-    verb = "wait"
-
-
-@dataclass(frozen=True)
-class RemoveTable(Action):
-    table: DroppedTable = field(default_factory=lambda: DroppedTable("", "", ()))
-    verb = "remove"
-
-
-@dataclass(frozen=True)
-class Tidy(Action):
-    """Remove an ended job's scratch, or its whole folder once its log is an old one."""
-
-    job_id: str = ""
-    whole: bool = False
-    verb = "tidy"
 
 
 def plan(overview: Overview, *, at_once: bool = False) -> list[Action]:
@@ -177,6 +121,20 @@ def backoff_seconds(jobs: Iterable[JobView]) -> float:
     if not failures:
         return 0.0
     return float(min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** min(failures - 1, 10)))
+
+
+def deaths(jobs: Iterable[JobView]) -> int:
+    """How often in a row an app died before it had got on.
+
+    :param jobs: newest first, none of them alive.
+    """
+    count = 0
+    for job in jobs:
+        is_dead = job.active or job.state in ("failed", "lost")
+        if not is_dead or job.worked:
+            break
+        count += job.started
+    return count
 
 
 def tidy(name: str, jobs: Iterable[JobView], keep: int = KEEP_LOGS) -> list[Action]:
@@ -210,9 +168,25 @@ def _plan_backfill(source: SourceView, backfill: BackfillView, at_once: bool) ->
     whose = f" for {', '.join(backfill.tables)}" if backfill.tables else ""
     start = Start(f"backfill {backfill.backfill_id}{whose}", "it should run", source.source_id, backfill.backfill_id)
     why_not = "" if should_backfill(source, backfill) else _why_no_backfill(source, backfill)
-    actions = _plan_app(start, backfill.jobs, why_not, at_once)
     is_over = not backfill.tables
-    return [replace(action, by_itself=is_over) if isinstance(action, Stop) else action for action in actions]
+    actions: list[Action] = []
+    for action in _plan_app(start, backfill.jobs, why_not, at_once):
+        if isinstance(action, Stop):
+            actions.append(replace(action, by_itself=is_over))
+        elif isinstance(action, (Start, Wait)) and deaths(backfill.jobs) >= DEATHS:
+            actions.append(_instead(action, backfill))
+        else:
+            actions.append(action)
+    return actions
+
+
+def _instead(start: Action, backfill: BackfillView) -> Action:
+    """Another start would end as the others did. Also for one who asks for it: ``RESUME`` is how to try again."""
+    last, died = backfill.jobs[0].job_id, deaths(backfill.jobs)
+    why = f"its app died {died} times in a row"
+    if len(backfill.tables) > 1:
+        return Isolate(start.subject, why, backfill.backfill_id, last)
+    return Abandon(start.subject, why, backfill.backfill_id, last, died)
 
 
 def _plan_app(start: Start, jobs: tuple[JobView, ...], why_not: str, at_once: bool) -> list[Action]:

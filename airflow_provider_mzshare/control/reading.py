@@ -1,9 +1,10 @@
-"""Reads tables by name at a time: the catalog says which versions answer, storage brings the rows."""
+"""Reads what has a name, at a time: the catalog says which versions answer, storage or Spark brings the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,6 +17,10 @@ from airflow_provider_mzshare.control.catalog.reads import (
     table_read_point,
 )
 from airflow_provider_mzshare.control.sql.statements import parse_name
+from airflow_provider_mzshare.control.views.progress import Progress, progress_of
+from airflow_provider_mzshare.control.views.reading import ReadPlan, plan_view, run_plan
+from airflow_provider_mzshare.control.views.relations import Relation, find_relation
+from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections import collection_exists
 from airflow_provider_mzshare.storage.fanout.plan import arrow_schema, errors_schema
 from airflow_provider_mzshare.storage.reading import choose_columns, read_arrow, read_spark
@@ -48,14 +53,88 @@ def read_table(
     *,
     as_of_ms: int | None = None,
     tick: int | None = None,
+    jars: Path | None = None,
 ) -> pa.Table:
-    """The rows of a table now, or as of a time or tick. A table that nothing has been written to yet is empty."""
-    with catalog.read() as session:
-        table = items.find_table(session, _pair(name))
-        if table.upper == 0 and as_of_ms is None and tick is None:
-            return _empty(table.spec, query)
-        point = table_read_point(session, table.id, as_of_ms=as_of_ms, tick=tick)
-    return _read(warehouse, point, query)
+    """The rows of a table, a view or a source's progress now, or as of a time or tick.
+
+    A table that nothing has been written to yet is empty. Rows of a view are in the view's own order.
+
+    :param jars: where Spark's are, for views; by default in the usual place.
+    """
+    found = _Found(catalog, name, as_of_ms, tick)
+    try:
+        return found.read(warehouse, query, jars)
+    except (NotReadable, OSError):
+        # Between the look and the read a swap gave the name to another table, and the one before was dropped.
+        again = _Found(catalog, name, as_of_ms, tick)
+        if again.relation.item.id == found.relation.item.id:
+            raise
+        return again.read(warehouse, query, jars)
+
+
+def count_rows(
+    catalog: Catalog,
+    warehouse: str,
+    name: str,
+    *,
+    errors: bool = False,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+    jars: Path | None = None,
+) -> int:
+    found = _Found(catalog, name, as_of_ms, tick)
+    if isinstance(found.where, ReadPlan):
+        _check_plain(found.relation, Query(errors=errors))
+        return run_plan(found.where, warehouse, lambda frame: int(frame.count()), jars=jars)
+    columns = None if isinstance(found.where, Progress) else ["_mz_tick"]
+    query = Query(columns=columns, errors=errors)
+    return int(read_table(catalog, warehouse, name, query, as_of_ms=as_of_ms, tick=tick, jars=jars).num_rows)
+
+
+class _Found:
+    """What a name means now, and where its rows are; both from one snapshot of the catalog."""
+
+    def __init__(self, catalog: Catalog, name: str, as_of_ms: int | None, tick: int | None) -> None:
+        self.where: ReadPoint | TableSpec | Progress | ReadPlan
+        with catalog.read() as session:
+            self.relation = relation = find_relation(session, _pair(name))
+            if isinstance(relation.item, items.TableItem):
+                if relation.item.upper == 0 and as_of_ms is None and tick is None:
+                    self.where = relation.item.spec
+                else:
+                    self.where = table_read_point(session, relation.item.id, as_of_ms=as_of_ms, tick=tick)
+            elif isinstance(relation.item, items.SourceItem):
+                self.where = progress_of(session, relation.item, as_of_ms=as_of_ms, tick=tick)
+            else:
+                self.where = plan_view(session, relation.id, as_of_ms=as_of_ms, tick=tick)
+
+    def read(self, warehouse: str, query: Query, jars: Path | None) -> pa.Table:
+        if isinstance(self.where, TableSpec):
+            return _empty(self.where, query)
+        if isinstance(self.where, ReadPoint):
+            return _read(warehouse, self.where, query)
+        _check_plain(self.relation, query)
+        if isinstance(self.where, Progress):
+            rows = self.where.table()
+            chosen = choose_columns(rows.schema.names, query.columns, with_system_columns=False)
+            return rows.select(chosen).slice(0, query.limit)
+        return run_plan(self.where, warehouse, lambda frame: _of_frame(frame, query).toArrow(), jars=jars)
+
+
+def _check_plain(relation: Relation, query: Query) -> None:
+    if query.errors:
+        raise NotReadable(
+            f"{relation.kind} {relation.display} has no errors of its own", hint="read the errors of the tables"
+        )
+    if query.with_system_columns:
+        raise NotReadable(f"{relation.kind} {relation.display} has no system columns", hint="read the tables")
+
+
+def _of_frame(frame: DataFrame, query: Query) -> DataFrame:
+    """Of a view: it has no system columns."""
+    wanted = choose_columns(frame.columns, query.columns, with_system_columns=False)
+    chosen = frame.select(*(frame["`" + name.replace("`", "``") + "`"] for name in wanted))
+    return chosen if query.limit is None else chosen.limit(query.limit)
 
 
 def read_cut(
@@ -85,9 +164,12 @@ def read_frame(
     tick: int | None = None,
 ) -> DataFrame:
     """The same as a DataFrame of Spark, in no order."""
-    with catalog.read() as session:
-        table = items.find_table(session, _pair(name))
-        point = table_read_point(session, table.id, as_of_ms=as_of_ms, tick=tick)
+    where = _Found(catalog, name, as_of_ms, tick).where
+    if isinstance(where, ReadPlan):
+        return run_plan(where, warehouse, lambda frame: _of_frame(frame, query), jars=None, spark=spark)
+    if not isinstance(where, ReadPoint):
+        return spark.createDataFrame(where.table() if isinstance(where, Progress) else _empty(where, query))
+    point = where
     path, version = _place(point, query)
     frame = read_spark(
         spark, warehouse, path, version, columns=query.columns, with_system_columns=query.with_system_columns

@@ -10,12 +10,24 @@ from pathlib import Path
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
+from airflow_provider_mzshare.control import hints
+from airflow_provider_mzshare.control.actions import (
+    Abandon,
+    Action,
+    Arm,
+    GiveUp,
+    Isolate,
+    RemoveTable,
+    Start,
+    Stop,
+    Tidy,
+)
 from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job
 from airflow_provider_mzshare.control.catalog.models import JobState
 from airflow_provider_mzshare.control.observing import MAX_LAG, Observer
-from airflow_provider_mzshare.control.plans import Action, Arm, GiveUp, RemoveTable, Start, Stop, Tidy, plan, tidy
+from airflow_provider_mzshare.control.plans import plan, tidy
 from airflow_provider_mzshare.control.runs import handle_of, last_words
 from airflow_provider_mzshare.control.starting import Starter
 from airflow_provider_mzshare.control.warehouse import remove_collection, remove_folder
@@ -65,8 +77,15 @@ class Reconciler:
         return plan(self._observer.look(only), at_once=at_once)
 
     def run(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Outcome]:
-        """One look, and everything that follows from it. Stops go together, since each may take a while."""
+        """One look, and everything that follows from it: new backfills, where one was split, are started too."""
         actions = self.plan(only=only, at_once=at_once)
+        outcomes = self._carry_out(actions)
+        if any(isinstance(action, Isolate) for action in actions):
+            outcomes += self._carry_out(self.plan(only=only, at_once=at_once))
+        return outcomes
+
+    def _carry_out(self, actions: Sequence[Action]) -> list[Outcome]:
+        """Stops go together, since each may take a while."""
         stops = [action for action in actions if isinstance(action, Stop)]
         outcomes = [self._outcome(action, self._do) for action in actions if not isinstance(action, Stop)]
         return outcomes + self._stop_all(stops)
@@ -125,6 +144,8 @@ class Reconciler:
             return self._starter.start(ItemId(action.source_id), BackfillId(action.backfill_id) or None)
         if isinstance(action, Arm):
             return self._arm(ItemId(action.source_id))
+        if isinstance(action, Isolate | Abandon):
+            return self._let_go(action)
         if isinstance(action, GiveUp):
             return self._give_up(JobId(action.job_id), action.why)
         if isinstance(action, Tidy):
@@ -140,6 +161,21 @@ class Reconciler:
             armed = arrivals.arming(session, source_id, max_lag=MAX_LAG)
             names = [items.get_table_item(session, table_id).display for table_id in armed]
         return f"{', '.join(names)}: converging" if names else "nothing is ready any more"
+
+    def _let_go(self, action: Isolate | Abandon) -> str:
+        """In one transaction, and only if nobody has started the app again since it was looked at."""
+        backfill_id, died = BackfillId(action.backfill_id), JobId(action.job_id)
+        with self._catalog.write() as session:
+            if isinstance(action, Isolate):
+                tables = arrivals.isolate_tables(session, backfill_id, died)
+                became = "backfills of their own"
+            else:
+                words = hints.reason_of(job_rows.get_job(session, died).error or "it left no words")
+                reason = f"the app of its backfill died {action.deaths} times in a row: {words}"
+                tables = arrivals.abandon_tables(session, backfill_id, died, reason)
+                became = f"stalled: {reason}"
+            names = ", ".join(items.get_table_item(session, table_id).display for table_id in tables)
+        return f"{names}: {became}" if names else "it is over, or was started again"
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

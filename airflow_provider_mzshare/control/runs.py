@@ -13,6 +13,7 @@ from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.backfills import unfinished_backfill
 from airflow_provider_mzshare.control.catalog.overviews import arrival_overviews
 from airflow_provider_mzshare.control.names import find_item
 from airflow_provider_mzshare.errors import TerminalError, UnknownItem
@@ -86,13 +87,27 @@ def _job(catalog: Catalog, name: str) -> job_rows.Job:
 
 
 def _newest(session: Session, item: items.SourceItem | items.TableItem) -> job_rows.Job | None:
-    """While a table is brought up, its backfill is what feeds it; else the ingestion app does."""
+    """While a table is brought up, its backfill is what feeds it; else the ingestion app does.
+
+    Of one that stalled on the way, the backfill that it stalled under says why.
+    """
     source_id = item.id if isinstance(item, items.SourceItem) else item.source_id
     if isinstance(item, items.TableItem):
         arrival = arrival_overviews(session, source_id).get(item.id)
-        if arrival is not None and arrival.job is not None:
-            return arrival.job
+        job = arrival.job if arrival is not None else None
+        if (arrival or item).status == "stalled":
+            job = _stalled_under(session, item, (arrival or item).generation)
+        if job is not None:
+            return job
     newest = job_rows.last_jobs(session, source_id, 1, kind="ingest")
+    return newest[0] if newest else None
+
+
+def _stalled_under(session: Session, table: items.TableItem, generation: int) -> job_rows.Job | None:
+    backfill_id = unfinished_backfill(session, table.id, generation)
+    if backfill_id is None:
+        return None
+    newest = job_rows.last_jobs(session, table.source_id, 1, backfill_id=backfill_id)
     return newest[0] if newest else None
 
 

@@ -12,6 +12,7 @@ from airflow_provider_mzshare.compute.masters import backfill_master
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.upstreams import connection_of
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.connections import ConnectionStore
@@ -66,6 +67,7 @@ class Starter:
         java_program(os.environ)
         kind: job_rows.Kind = "ingest" if backfill_id is None else "backfill"
         chosen, job_id = self._settings, new_job_id(kind)
+        connection = connection_of(self._connections, source.spec)
         return AppJob(
             kind=kind,
             job_id=job_id,
@@ -75,7 +77,7 @@ class Starter:
             catalog_url=self._catalog.url,
             warehouse=chosen.warehouse,
             master=chosen.master if backfill_id is None else backfill_master(chosen.master),
-            connection=self._connections.get(source.spec.connection).to_dict(),
+            connection=connection.to_dict() if connection else None,
             folder=chosen.jobs / source.id / job_id,
             lease_seconds=chosen.lease_seconds,
             heartbeat_seconds=chosen.heartbeat_seconds,

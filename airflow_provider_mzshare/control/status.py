@@ -4,43 +4,29 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal
-
-from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute.launchers.base import Launcher
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.arriving import judge_arrival, pace_of
 from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs
+from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.overviews import (
     ArrivalOverview,
     SourceOverview,
     TableOverview,
-    source_overview,
+    current_overview,
     table_overviews,
 )
-from airflow_provider_mzshare.control.plans import LAUNCH_SECONDS
+from airflow_provider_mzshare.control.judging import Health, Verdict, judge
 from airflow_provider_mzshare.control.runs import handle_of, last_words
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.errors import MzShareError, UnknownItem
 from airflow_provider_mzshare.storage.connections import ConnectionStore
-from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 
-Health = Literal["starting", "running", "idle", "stalled", "lost", "stopped", "failed", "waiting"]
 LAG_SECONDS = 3.0
 _ASKED_AT_ONCE = 8
-_IDLE_TICKS = 3
-"""An app that misses so many of its own empty ticks is late."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    health: Health
-    reason: str = ""
-    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,59 +83,6 @@ class TableStatus:
     """What keeps its backfill from going on."""
 
 
-def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
-    """:param job_alive: of the newest job; None where this machine cannot tell."""
-    item, job = source.item, source.job
-    name = str(QualifiedName(*item.name))
-    if item.status == "stalled":
-        return Verdict("stalled", item.message or item.reason or "", _stall_hint(item.reason, name))
-    if job is not None and job.is_active and job_alive is not False:
-        return _with_stalled_tables(_judge_running(source, job, name), source, name)
-    if job is not None and job.is_active:
-        return Verdict("lost", f"the process of job {job.id} is gone", "mzshare reconcile")
-    if item.desired != "running":
-        return Verdict("stopped", "it was asked to stop", hints.command("start", name))
-    if not sum(source.tables.values()):
-        return Verdict("waiting", "it has no tables", hints.sql(f"CREATE TABLE … FROM SOURCE {name} …"))
-    if job is not None and job.state in ("failed", "lost", "fenced"):
-        health: Health = "lost" if job.state == "lost" else "failed"
-        return Verdict(health, *hints.noted(job.error or f"job {job.id} ended as {job.state}", name))
-    return Verdict("waiting", "nothing has started it yet", hints.command("start", name))
-
-
-def _judge_running(source: SourceOverview, job: Job, name: str) -> Verdict:
-    if job.stop_requested or job.state == "stopping":
-        return Verdict("running", "it ends after its current tick")
-    starting = job.state in ("launching", "starting")
-    if job.error:
-        # While it runs, this is what holds it up at present.
-        return Verdict("starting" if starting else "running", *hints.noted(job.error, name))
-    if starting:
-        return Verdict("starting")
-    late = _IDLE_TICKS * source.item.settings.idle_tick_seconds + LAUNCH_SECONDS
-    if source.age_ms is not None and source.age_ms / 1000 > late:
-        why = f"it runs, but its last tick is {source.age_ms / 1000:.0f} s old"
-        return Verdict("running", why, hints.command("logs", name))
-    last = source.last_tick
-    if last is not None and last.lower == last.upper and source.pending_tick is None:
-        return Verdict("idle")
-    return Verdict("running")
-
-
-def _with_stalled_tables(verdict: Verdict, source: SourceOverview, name: str) -> Verdict:
-    stalled = source.tables.get("stalled", 0)
-    if verdict.reason or not stalled:
-        return verdict
-    reason = f"{stalled} of {sum(source.tables.values())} tables stalled"
-    return replace(verdict, reason=reason, hint=hints.command("status", name))
-
-
-def _stall_hint(reason: str | None, name: str) -> str:
-    if reason == "catalog_behind":
-        return "mzshare catalog repair"
-    return f"{hints.sql(f'DROP SOURCE {name} CASCADE')} and create it anew, once the loss is understood"
-
-
 class StatusReader:
     """:param connections: to ask upstreams how far behind we are; None: they are not asked."""
 
@@ -158,14 +91,14 @@ class StatusReader:
 
     def sources(self) -> list[SourceStatus]:
         with self._catalog.read() as session:
-            found = [_overview(session, source.id) for source in items.list_sources(session)]
+            found = [current_overview(session, source.id) for source in items.list_sources(session)]
         with ThreadPoolExecutor(_ASKED_AT_ONCE) as pool:
             ends = pool.map(self._end, [overview.item for overview in found])
             return [self._source(overview, end) for overview, end in zip(found, ends, strict=True)]
 
     def source(self, item: items.SourceItem) -> tuple[SourceStatus, list[TableStatus]]:
         with self._catalog.read() as session:
-            overview = _overview(session, item.id)
+            overview = current_overview(session, item.id)
             tables = table_overviews(session, item.id)
         end = self._end(item)
         status = self._source(overview, end)
@@ -202,7 +135,7 @@ class StatusReader:
         if self._connections is None or item.status != "active":
             return None
         try:
-            with open_upstream(self._connections, item.spec, timeout=LAG_SECONDS) as upstream:
+            with open_upstream(self._connections, item.spec, item.incarnation, timeout=LAG_SECONDS) as upstream:
                 return upstream.end_offsets()
         except MzShareError:
             return None
@@ -274,15 +207,8 @@ class StatusReader:
         )
 
 
-def _overview(session: Session, source_id: ItemId) -> SourceOverview:
-    """Of two jobs launched at once the one that runs counts, not the newer one that found the source taken."""
-    overview = source_overview(session, source_id)
-    active = active_jobs(session, source_id, kind="ingest")
-    return replace(overview, job=active[0]) if active else overview
-
-
 def _table_hint(table: TableStatus) -> str:
     if table.status == "stalled":
         # Nothing of the tick that stalled it was kept, so its errors do not show the record: the reason does.
-        return f"{hints.sql(f'ALTER TABLE {table.name} RESUME')}, once the reason is gone"
+        return hints.resume(table.name)
     return f"{hints.command('read', table.name)} --errors" if table.errors else ""

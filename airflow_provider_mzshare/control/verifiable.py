@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from airflow_provider_mzshare.control.catalog.lookup import SourceItem, TableIte
 from airflow_provider_mzshare.control.catalog.models import TickRow
 from airflow_provider_mzshare.control.catalog.reads import ReadPoint, table_read_point
 from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.member_plans import partitions_of
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 
@@ -32,6 +33,7 @@ class Scope:
     """``[lower, upper)`` of a source, compared with the table as it is at ``point``.
 
     :param reached: where the table is at ``point``; nothing may lie past it.
+    :param partitions: those that the table's records come from; empty is all.
     """
 
     source: SourceItem
@@ -41,10 +43,14 @@ class Scope:
     upper: Position
     reached: Position
     certificate: Certificate | None
+    partitions: tuple[int, ...] = ()
 
     def segments(self) -> Sequence[Segment]:
         """Partition by partition, cut where the backfill began and ended; none is empty."""
-        return [segment for partition in self.upper for segment in self._segments(int(partition))]
+        return [segment for partition in self._own(self.upper) for segment in self._segments(partition)]
+
+    def _own(self, position: Position) -> Iterator[int]:
+        return (int(name) for name in position if not self.partitions or int(name) in self.partitions)
 
     def _segments(self, partition: int) -> list[Segment]:
         lower, upper = self.lower[partition], self.upper[partition]
@@ -56,7 +62,7 @@ class Scope:
 
     def covered(self) -> Mapping[int, tuple[int, int]]:
         """By partition, the offsets that the table may have rows of."""
-        return {int(partition): (self.table.start[partition], self.reached[partition]) for partition in self.reached}
+        return {p: (self.table.start[p], self.reached[p]) for p in self._own(self.reached)}
 
 
 def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope:
@@ -71,7 +77,7 @@ def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope
         lower = by_certificate.start
         upper = _upper(session, table, min(by_certificate.tick, point.tick))
     source = get_source_item(session, table.source_id)
-    return Scope(source, table, point, lower, upper, reached, certificate)
+    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec))
 
 
 def _point(session: Session, table: TableItem, certificate: Certificate | None) -> ReadPoint:

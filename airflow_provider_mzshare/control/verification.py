@@ -32,10 +32,10 @@ from airflow_provider_mzshare.storage.comparing import (
     first_of,
 )
 from airflow_provider_mzshare.storage.connections import ConnectionStore
-from airflow_provider_mzshare.storage.connectors.kafka.records import RecordReader
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.storage.connectors import Records, Upstream
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
-from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
+from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.placed import PlacedRows
 
 PART_OFFSETS = 500_000
@@ -120,13 +120,14 @@ def verify_table(
     with catalog.read() as session:
         scope = find_scope(session, table.id, everything=everything)
     check = _Check(scope, warehouse, report or (lambda progress: None))
-    with open_upstream(connections, scope.source.spec) as upstream:
+    source = scope.source
+    with open_upstream(connections, source.spec, source.incarnation) as upstream:
         try:
-            upstream.check_identity(scope.source.incarnation)
+            upstream.check_identity(source.incarnation)
             _check_history(upstream, scope)
-            with open_records(connections, scope.source.spec) as reader:
+            with open_records(connections, source.spec, source.incarnation) as reader:
                 lost = check.run(reader, upstream)
-            upstream.check_identity(scope.source.incarnation)
+            upstream.check_identity(source.incarnation)
         except UpstreamChanged as gone:
             return check.result(gone.message)
     check.check_strays()
@@ -134,7 +135,7 @@ def verify_table(
     return check.result(lost)
 
 
-def _check_history(upstream: KafkaUpstream, scope: Scope) -> None:
+def _check_history(upstream: Upstream, scope: Scope) -> None:
     begin = upstream.begin_offsets()
     for segment in scope.segments():
         if begin[segment.partition] > segment.lower:
@@ -161,7 +162,7 @@ class _Check:
         self._done = 0
         self._sums: dict[Segment, Sums] = {}
 
-    def run(self, reader: RecordReader, upstream: KafkaUpstream) -> str | None:
+    def run(self, reader: Records, upstream: Upstream) -> str | None:
         """Compare every segment; returns why it is no proof, should a compacted topic have lost records."""
         lost, why = 0, ""
         for segment in self._segments:
@@ -188,13 +189,10 @@ class _Check:
                     parts[role].append(rows.batch)
         return Rows.of(parts)
 
-    def _explain(self, reader: RecordReader, upstream: KafkaUpstream) -> str | None:
+    def _explain(self, reader: Records, upstream: Upstream) -> str | None:
         """Why a row may be missing upstream although it was there; None where that cannot be."""
         _check_history(upstream, self._scope)
-        policy = reader.cleanup_policy()
-        if policy is None:
-            return "and whether the topic is compacted may not be asked"
-        return "as the topic is compacted" if "compact" in policy else None
+        return reader.excuse()
 
     def check_strays(self) -> None:
         """Nothing lies outside of what the table's ticks cover."""
@@ -235,16 +233,7 @@ class _Check:
 
 
 def _plan(scope: Scope) -> FanoutPlan:
-    spec = scope.point.spec
-    member = MemberPlan(
-        table_id=scope.table.id,
-        format=spec.format,
-        columns=tuple((c.name, c.type) for c in spec.columns),
-        include=tuple((i.what, i.name) for i in spec.include),
-        data_path="",
-        errors_path="",
-    )
-    return FanoutPlan(1, (member,))
+    return FanoutPlan(1, (member_plan(scope.table.id, scope.point.spec),))
 
 
 def _ranges(sums: Mapping[Segment, Sums]) -> Iterator[VerifiedRange]:

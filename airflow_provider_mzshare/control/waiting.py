@@ -80,7 +80,7 @@ class Waiter:
 
     def _upstream_end(self, connections: ConnectionStore) -> Position:
         """Seen once, now: a stream that never rests would never be caught up with."""
-        with open_upstream(connections, self._source.spec) as upstream:
+        with open_upstream(connections, self._source.spec, self._source.incarnation) as upstream:
             return upstream.end_offsets()
 
     def wait(self, timeout: float | None) -> tuple[SourceStatus, list[TableStatus]]:

@@ -74,6 +74,7 @@ def check_logs(stack: Stack, source: ItemId, names: Sequence[str]) -> None:
             if entry.tick(collection.collection_id):
                 brought |= set(entry.added())
         assert set(audit.active_files(collection, collection.delta_version)) == brought
+        assert brought <= {info.path for info in audit.data_files(collection)}
 
 
 @contextmanager

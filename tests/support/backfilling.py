@@ -15,12 +15,14 @@ from tests.support.catalog import Log, add_source, add_tables
 
 
 class Backfilling:
-    """The newest backfill of a source, with a job that holds its lease."""
+    """A backfill of a source, the newest unless told otherwise, with a job that holds its lease."""
 
-    def __init__(self, catalog: Catalog, source_id: ItemId, *, job: str = "backfill-1") -> None:
+    def __init__(
+        self, catalog: Catalog, source_id: ItemId, *, job: str = "backfill-1", backfill_id: BackfillId | None = None
+    ) -> None:
         self.catalog, self.source_id = catalog, source_id
         with catalog.read() as session:
-            self.id: BackfillId = active_backfills(session, source_id)[-1].id
+            self.id: BackfillId = backfill_id or active_backfills(session, source_id)[-1].id
         self.store = CatalogBackfillStore(catalog, source_id, self.id)
         self.job = self.launch(job)
         self.holder = self.store.claim(self.job)

@@ -17,12 +17,12 @@ from airflow_provider_mzshare.types.positions import Position
 
 
 class Session:
-    """A catalog and the connections ``broker`` and ``nowhere``."""
+    """A catalog and the connections ``broker`` and ``nowhere``; without a broker, both lead nowhere."""
 
-    def __init__(self, url: str, kafka: EmbeddedKafka) -> None:
+    def __init__(self, url: str, kafka: EmbeddedKafka | None = None) -> None:
         self.catalog = Catalog(url)
         self.catalog.upgrade()
-        servers = {"BROKER": kafka.bootstrap, "NOWHERE": "127.0.0.1:9"}
+        servers = {"BROKER": kafka.bootstrap if kafka else "127.0.0.1:9", "NOWHERE": "127.0.0.1:9"}
         self.connections = EnvConnections(
             {
                 f"AIRFLOW_CONN_{name}": json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": server}})

@@ -20,9 +20,10 @@ from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.collections import Collection, collection_uri, create_collection
 from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
 from airflow_provider_mzshare.storage.connections import Connection, FixedConnections
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.ticks.state import Done, Tick, Written
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
@@ -55,7 +56,7 @@ class Pipeline:
         self.connections = FixedConnections({"broker": connection})
         spec = KafkaSourceSpec(connection="broker", topic=topic)
         with open_upstream(self.connections, spec) as upstream:
-            self.incarnation = upstream.describe().topic_id
+            self.incarnation = upstream.describe().incarnation
             start = upstream.begin_offsets()
         with self.catalog.write() as session:
             self.source_id = items.create_source(
@@ -150,16 +151,8 @@ class Pipeline:
 
 
 def _plan(root: str, member: CatalogMember, tick: int) -> FanoutPlan:
-    spec = member.spec
-    plan = MemberPlan(
-        table_id=member.table_id,
-        format=spec.format,
-        columns=tuple((c.name, c.type) for c in spec.columns),
-        include=tuple((i.what, i.name) for i in spec.include),
-        data_path=collection_uri(root, member.data),
-        errors_path=collection_uri(root, member.errors),
-    )
-    return FanoutPlan(tick, (plan,))
+    data, errors = collection_uri(root, member.data), collection_uri(root, member.errors)
+    return FanoutPlan(tick, (member_plan(member.table_id, member.spec, data_path=data, errors_path=errors),))
 
 
 def without(partition: int, offset: int) -> Spoil:

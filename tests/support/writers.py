@@ -6,7 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
 from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan
+from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
@@ -100,7 +101,8 @@ def plan(commits: MemberCommits, group: TickGroup, member: TableMember) -> Due |
 def run_pass(group: TickGroup, due: Due) -> MemberResult:
     text = FanoutPlan(group.first.number, (due.plan,), group.ends()).to_json()
     out = write_partition(iter([batch_of_range(group.lower, group.upper)]), text)
-    return merge_results(row for batch in out for row in batch.to_pylist()).get(due.plan.table_id, MemberResult())
+    rows = [row for batch in out for row in batch.to_pylist()]
+    return replace(merge_results(rows).get(due.plan.table_id, MemberResult()), received=received(rows))
 
 
 def execute(commits: MemberCommits, group: TickGroup, member: TableMember) -> Outcome:

@@ -12,6 +12,8 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.changes import change
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.collection_rows import add_collections
+from airflow_provider_mzshare.control.catalog.jobs import last_jobs
 from airflow_provider_mzshare.control.catalog.lookup import get_table_item
 from airflow_provider_mzshare.control.catalog.models import (
     BackfillRow,
@@ -20,35 +22,18 @@ from airflow_provider_mzshare.control.catalog.models import (
     ReplacementRow,
     TableRow,
 )
+from airflow_provider_mzshare.control.catalog.settling import touch
 from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
 from airflow_provider_mzshare.errors import NotResumable, UnknownItem
 from airflow_provider_mzshare.storage.ticks import arrivals as rules
+from airflow_provider_mzshare.storage.ticks.rules import stalled
 from airflow_provider_mzshare.storage.ticks.state import SourceState, TableState
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, new_backfill_id, new_collection_id
+from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_backfill_id
 from airflow_provider_mzshare.types.positions import Position
 
-ROLES = ("data", "errors")
 _NO_HASH = "0" * 32
 _OPEN = "mzshare.backfills"
 _NO_SYNC = {"synchronize_session": False}
-
-
-def add_collections(session: Session, table_id: ItemId, generation: int) -> None:
-    ids = {role: new_collection_id(table_id, generation, role) for role in ROLES}
-    session.execute(
-        insert(CollectionRow),
-        [
-            {
-                "id": collection_id,
-                "table_id": table_id,
-                "generation": generation,
-                "role": role,
-                "path": str(collection_id),
-                "created_at": wall_ms(),
-            }
-            for role, collection_id in ids.items()
-        ],
-    )
 
 
 # ── asking for a backfill ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -63,9 +48,10 @@ def bring_up(
     from_tick: int,
     from_position: Position,
     heals: bool,
+    alone: bool = False,
 ) -> BackfillId:
-    """Give a table to the backfill of this transaction: all that one transaction asks for is read once."""
-    backfill_id = _backfill_of(session, state)
+    """Give a table to the backfill of this transaction, so that all it asks for is read once; or to one ``alone``."""
+    backfill_id = _open_backfill(session, state) if alone else _backfill_of(session, state)
     session.execute(
         insert(BackfillTableRow).values(
             backfill_id=backfill_id,
@@ -94,36 +80,46 @@ def bring_up(
 def _backfill_of(session: Session, state: SourceState) -> BackfillId:
     opened: dict[ItemId, BackfillId] = session.info.setdefault(_OPEN, {})
     if state.source_id not in opened:
-        opened[state.source_id] = new_backfill_id()
-        session.execute(
-            insert(BackfillRow).values(
-                id=opened[state.source_id],
-                source_id=state.source_id,
-                created_at=wall_ms(),
-                history_tick=state.last_number,
-                history_upper=state.upper,
-                lease_epoch=0,
-                lease_beat=0,
-            )
-        )
+        opened[state.source_id] = _open_backfill(session, state)
     return opened[state.source_id]
+
+
+def _open_backfill(session: Session, state: SourceState) -> BackfillId:
+    backfill_id = new_backfill_id()
+    session.execute(
+        insert(BackfillRow).values(
+            id=backfill_id,
+            source_id=state.source_id,
+            created_at=wall_ms(),
+            history_tick=state.last_number,
+            history_upper=state.upper,
+            lease_epoch=0,
+            lease_beat=0,
+        )
+    )
+    return backfill_id
 
 
 def resume_table(session: Session, table_id: ItemId) -> BackfillId:
     """A stalled table, or its stalled replacement, goes on where it stands."""
     state = _locked(session, table_id)
     table = _stalled(session, state, table_id)
-    backfill_id = bring_up(
+    backfill_id = _bring_up_again(session, state, table)
+    _write(session, state, table, rules.resume(table, backfill_id))
+    return backfill_id
+
+
+def _bring_up_again(session: Session, state: SourceState, table: TableState, *, alone: bool = False) -> BackfillId:
+    return bring_up(
         session,
         state,
-        table_id,
+        table.table_id,
         generation=table.generation,
         from_tick=table.next_tick,
         from_position=table.position,
         heals=table.upper > 0 and not rules.is_replacement(state, table),
+        alone=alone,
     )
-    _write(session, state, table, rules.resume(table, backfill_id))
-    return backfill_id
 
 
 def _stalled(session: Session, state: SourceState, table_id: ItemId) -> TableState:
@@ -203,10 +199,7 @@ def retire_backfill(session: Session, backfill_id: BackfillId) -> Sequence[ItemI
 
     So are replacements that stalled under it: nothing else would ever let their tables be without them.
     """
-    source_id = session.scalar(select(BackfillRow.source_id).where(BackfillRow.id == backfill_id))
-    if source_id is None:
-        raise UnknownItem("backfill", backfill_id)
-    state = load_state(session, lock_source(session, source_id))
+    state = _locked_for(session, backfill_id)
     retired = rules.arriving(state, backfill_id) | _stalled_replacements(session, state, backfill_id)
     for table in retired.values():
         if rules.is_replacement(state, table):
@@ -226,6 +219,41 @@ def _stalled_replacements(session: Session, state: SourceState, backfill_id: Bac
     return {table.table_id: table for table in found if table.status == "stalled"}
 
 
+# ── a backfill whose app dies time after time ─────────────────────────────────────────────────────────────────────────
+
+
+def isolate_tables(session: Session, backfill_id: BackfillId, died: JobId) -> Sequence[ItemId]:
+    """Each table of the backfill goes on in one of its own. None does, if another job came after the one that died."""
+    state, tables = _left_by(session, backfill_id, died)
+    for table in tables.values():
+        alone = _bring_up_again(session, state, table, alone=True)
+        _write(session, state, table, rules.isolate(table, alone))
+    return list(tables)
+
+
+def abandon_tables(session: Session, backfill_id: BackfillId, died: JobId, reason: str) -> Sequence[ItemId]:
+    """The tables of the backfill stall, new generations too. None does, if another job came after the one that died."""
+    state, tables = _left_by(session, backfill_id, died)
+    for table in tables.values():
+        _write(session, state, table, stalled(table, reason))
+    return list(tables)
+
+
+def _left_by(session: Session, backfill_id: BackfillId, died: JobId) -> tuple[SourceState, dict[ItemId, TableState]]:
+    """Behind the source's lock, where jobs are recorded too: nobody starts one meanwhile."""
+    state = _locked_for(session, backfill_id)
+    newest = last_jobs(session, state.source_id, 1, backfill_id=backfill_id)
+    is_dead = [(job.id, job.is_active) for job in newest] == [(died, False)]
+    return state, rules.arriving(state, backfill_id) if is_dead else {}
+
+
+def _locked_for(session: Session, backfill_id: BackfillId) -> SourceState:
+    source_id = session.scalar(select(BackfillRow.source_id).where(BackfillRow.id == backfill_id))
+    if source_id is None:
+        raise UnknownItem("backfill", backfill_id)
+    return load_state(session, lock_source(session, source_id))
+
+
 def _locked(session: Session, table_id: ItemId) -> SourceState:
     source_id = get_table_item(session, table_id).source_id
     state = load_state(session, lock_source(session, source_id))
@@ -241,3 +269,4 @@ def _write(session: Session, state: SourceState, before: TableState, after: Tabl
     same = update(row).where(key == before.table_id, row.status == before.status)
     values = {"status": after.status, "reason": after.reason, "backfill_id": after.backfill_id}
     change(session, same.values(values), 1, f"table {before.table_id}")
+    touch(session, before.table_id)

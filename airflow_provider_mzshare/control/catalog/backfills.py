@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.models import (
     BackfillRow,
     BackfillTableRow,
+    CertificateRow,
     ItemRow,
     JobRow,
     Progress,
@@ -18,6 +19,7 @@ from airflow_provider_mzshare.control.catalog.models import (
     TableRow,
 )
 from airflow_provider_mzshare.control.catalog.naming import Name, display_name
+from airflow_provider_mzshare.control.catalog.shown import known_as
 from airflow_provider_mzshare.control.catalog.states import lease_of
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.storage.ticks.arrivals import ARRIVING
@@ -91,6 +93,20 @@ def last_backfill(session: Session, table_id: ItemId) -> BackfillId | None:
     return session.scalar(query)
 
 
+def unfinished_backfill(session: Session, table_id: ItemId, generation: int) -> BackfillId | None:
+    """The newest that was to fill this generation, if it was not cut over from it."""
+    newest = (
+        select(BackfillRow.id)
+        .join(BackfillTableRow, BackfillTableRow.backfill_id == BackfillRow.id)
+        .where(BackfillTableRow.table_id == table_id, BackfillTableRow.generation == generation)
+        .order_by(BackfillRow.created_at.desc())
+        .limit(1)
+    )
+    backfill_id = session.scalar(newest)
+    proven = exists().where(CertificateRow.table_id == table_id, CertificateRow.backfill_id == backfill_id)
+    return None if session.scalar(select(proven)) else backfill_id
+
+
 def backfill_jobs(session: Session, backfill_id: BackfillId) -> Sequence[JobId]:
     """Oldest first."""
     return session.scalars(select(JobRow.id).where(JobRow.backfill_id == backfill_id).order_by(JobRow.number)).all()
@@ -100,17 +116,21 @@ _FRESH = {"populate_existing": True}
 
 
 def _backfill(session: Session, row: BackfillRow) -> Backfill:
-    current = select(TableRow, BackfillTableRow, ItemRow).where(TableRow.backfill_id == row.id)
+    current = select(TableRow, BackfillTableRow, ItemRow).select_from(TableRow).where(TableRow.backfill_id == row.id)
     current = current.join(
         BackfillTableRow,
         (BackfillTableRow.table_id == TableRow.id) & (BackfillTableRow.backfill_id == TableRow.backfill_id),
-    ).join(ItemRow, ItemRow.id == TableRow.id)
-    beside = select(ReplacementRow, BackfillTableRow, ItemRow).where(ReplacementRow.backfill_id == row.id)
+    ).join(ItemRow, known_as())
+    beside = (
+        select(ReplacementRow, BackfillTableRow, ItemRow)
+        .select_from(ReplacementRow)
+        .where(ReplacementRow.backfill_id == row.id)
+    )
     beside = beside.join(
         BackfillTableRow,
         (BackfillTableRow.table_id == ReplacementRow.table_id)
         & (BackfillTableRow.backfill_id == ReplacementRow.backfill_id),
-    ).join(ItemRow, ItemRow.id == ReplacementRow.table_id)
+    ).join(ItemRow, known_as(ReplacementRow.table_id))
     found = [_arrival(*parts, replaces=False) for parts in session.execute(current.execution_options(**_FRESH))]
     found += [_arrival(*parts, replaces=True) for parts in session.execute(beside.execution_options(**_FRESH))]
     return Backfill(
@@ -126,7 +146,7 @@ def _backfill(session: Session, row: BackfillRow) -> Backfill:
 
 def _arrival(progress: Progress, wrote: BackfillTableRow, item: ItemRow, *, replaces: bool) -> Arrival:
     return Arrival(
-        table_id=item.id,
+        table_id=wrote.table_id,
         name=(item.schema_name, item.name),
         generation=progress.generation,
         replaces=replaces,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sqlalchemy import BigInteger, MetaData, Text
+from sqlalchemy import BigInteger, Integer, MetaData, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from airflow_provider_mzshare.types.positions import Position
+
+COUNTED = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite counts up only plain integers."""
 
 
 class PositionText(TypeDecorator[Position]):

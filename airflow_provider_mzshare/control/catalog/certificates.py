@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.models import CertificateRow, ItemRow
+from airflow_provider_mzshare.control.catalog.models import CertificateRow, ItemRow, TableRow
 from airflow_provider_mzshare.control.catalog.naming import display_name
+from airflow_provider_mzshare.control.catalog.shown import known_as
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 
@@ -73,8 +74,11 @@ def certificates(
     if table_id is not None:
         query = query.where(CertificateRow.table_id == table_id)
     rows = session.scalars(query).all()
-    named = select(ItemRow).where(ItemRow.id.in_({i for row in rows for i in (row.table_id, row.source_id)}))
-    names = {item.id: display_name((item.schema_name, item.name)) for item in session.scalars(named)}
+    sources = select(ItemRow.id, ItemRow).where(ItemRow.id.in_({row.source_id for row in rows}))
+    tables = select(TableRow.id, ItemRow).select_from(TableRow).join(ItemRow, known_as())
+    tables = tables.where(TableRow.id.in_({row.table_id for row in rows}))
+    named = [*session.execute(sources), *session.execute(tables)]
+    names = {item_id: display_name((item.schema_name, item.name)) for item_id, item in named}
     return [to_certificate(row, names) for row in rows]
 
 

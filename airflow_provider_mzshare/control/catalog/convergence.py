@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, Select, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Executable, Select, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from airflow_provider_mzshare.control.catalog.certificates import Certificate, to_certificate
@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.catalog.models import (
     TickRow,
 )
 from airflow_provider_mzshare.control.catalog.naming import Name, display_name
+from airflow_provider_mzshare.control.catalog.shown import known_as, named_tables
 from airflow_provider_mzshare.control.catalog.states import to_table, to_tick
 from airflow_provider_mzshare.storage.ticks import arrivals
 from airflow_provider_mzshare.storage.ticks.state import (
@@ -80,6 +81,11 @@ class Convergence:
         return self.certificate.tick if self.certificate and self.converged else None
 
     @property
+    def is_stalled(self) -> bool:
+        """What is awaited has stalled: the table, or the new generation that is to replace it."""
+        return self._arriving_status == "stalled"
+
+    @property
     def failed(self) -> bool:
         return self.error is not None
 
@@ -88,7 +94,7 @@ class Convergence:
         """Why it will not become live by itself. A lost job is none of the reasons: it is started again."""
         if self.status == "dropped":
             return f"table {self.table} was dropped"
-        if self._arriving_status == "stalled":
+        if self.is_stalled:
             what = "the new generation of table" if self.replacement else "table"
             return f"{what} {self.table} is stalled: {self.reason}"
         if self.converged:
@@ -137,7 +143,8 @@ def _query(tables: Collection[Key]) -> Executable:
     at_end = (TickRow.source_id == SourceRow.id) & (TickRow.number == _one(newest_tick, SourceRow))
     query = (
         select(ItemRow, TableRow, ReplacementRow, SourceRow, SourceName, TickRow, BackfillRow, JobRow, CertificateRow)
-        .join(TableRow, TableRow.id == ItemRow.id)
+        .select_from(TableRow)
+        .join(ItemRow, known_as())
         .join(SourceRow, SourceRow.id == TableRow.source_id)
         .join(SourceName, SourceName.id == SourceRow.id)
         .outerjoin(ReplacementRow, ReplacementRow.table_id == TableRow.id)
@@ -157,8 +164,7 @@ def _one(query: Select[Any], *outside: Any) -> Any:
 def _any_of(tables: Collection[Key]) -> ColumnElement[bool]:
     ids = {key for key in tables if isinstance(key, str)}
     names = {key for key in tables if isinstance(key, tuple)}
-    bears_name = tuple_(ItemRow.schema_name, ItemRow.name).in_(names) & ItemRow.dropped_at.is_(None)
-    return or_(ItemRow.id.in_(ids), bears_name)
+    return or_(TableRow.id.in_(ids), TableRow.id.in_(named_tables(names)))
 
 
 def _convergence(row: Any) -> Convergence:
@@ -167,7 +173,8 @@ def _convergence(row: Any) -> Convergence:
     source: SourceRow = row.SourceRow
     job: JobRow | None = row.JobRow
     awaited = replacement or table
-    names = {item.id: display_name((item.schema_name, item.name)) for item in (row.ItemRow, row.source_name)}
+    shown = (table.id, row.ItemRow), (source.id, row.source_name)
+    names = {item_id: display_name((item.schema_name, item.name)) for item_id, item in shown}
     state, arriving = _states(source, table, awaited, row.TickRow, row.BackfillRow)
     return Convergence(
         table_id=table.id,

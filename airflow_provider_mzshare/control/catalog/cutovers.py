@@ -21,6 +21,8 @@ from airflow_provider_mzshare.control.catalog.models import (
     SwapRow,
     TableRow,
 )
+from airflow_provider_mzshare.control.catalog.settling import touch
+from airflow_provider_mzshare.control.catalog.statistics import Growth, count
 from airflow_provider_mzshare.storage.ticks import rules
 from airflow_provider_mzshare.storage.ticks.state import Holder, Minted, SourceState, TableState, Tick
 from airflow_provider_mzshare.types.ids import ItemId
@@ -30,6 +32,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 def write_cutovers(session: Session, state: SourceState, minted: Minted, holder: Holder | None, now_ms: int) -> None:
     after = rules.after_mint(state, minted)
+    touch(session, state.source_id)
     for table_id in minted.joins:
         before = state.tables[table_id]
         joining = update(TableRow).where(TableRow.id == table_id, TableRow.status == before.status)
@@ -66,6 +69,7 @@ def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -
     session.execute(left.values(left_at=tick.number, reason="replaced"), execution_options=_NO_SYNC)
     counted = select(ReplacementRow.rows, ReplacementRow.errors).where(ReplacementRow.table_id == old.table_id)
     rows, errors = session.execute(counted).one()
+    count(session, [Growth(old.table_id, committed=rows + errors)])
     swapping = update(TableRow).where(TableRow.id == old.table_id, TableRow.generation == old.generation)
     values = {
         "generation": new.generation,

@@ -12,6 +12,9 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.changes import change
 from airflow_provider_mzshare.control.catalog.cutovers import write_cutovers
 from airflow_provider_mzshare.control.catalog.models import CommitRow, MembershipRow, SourceRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.settling import touch
+from airflow_provider_mzshare.control.catalog.statistics import count_tick
+from airflow_provider_mzshare.control.catalog.status_history import note_flow
 from airflow_provider_mzshare.storage.ticks import rules
 from airflow_provider_mzshare.storage.ticks.state import (
     Committed,
@@ -38,6 +41,7 @@ def write_lease(session: Session, source_id: ItemId, before: Lease, after: Lease
 def write_stall(session: Session, source_id: ItemId, reason: str, message: str) -> None:
     active = update(SourceRow).where(SourceRow.id == source_id, SourceRow.status == "active")
     change(session, active.values(status="stalled", reason=reason, message=message), 1, "the source")
+    touch(session, source_id)
 
 
 def write_minted(session: Session, state: SourceState, minted: Minted, holder: Holder | None, now_ms: int) -> None:
@@ -80,6 +84,15 @@ def write_committed(
     write_commits(session, tick, [written for outcome in done.values() for written in outcome.written])
     for table_id, outcome in left.items():
         _write_left(session, tick, table_id, outcome)
+    count_tick(session, state.source_id, committed, stats)
+    _note_flow(session, state, tick)
+
+
+def _note_flow(session: Session, state: SourceState, tick: Tick) -> None:
+    """Something comes after nothing came, or the other way round; or it is the first tick at all."""
+    idle = tick.lower == tick.upper
+    if state.last is None or idle != (state.last.lower == state.last.upper):
+        note_flow(session, state.source_id, idle=idle)
 
 
 def _pending(source_id: ItemId, tick: Tick) -> Update:
@@ -143,5 +156,6 @@ def write_commits(session: Session, tick: Tick, commits: Sequence[Written]) -> N
 def _write_left(session: Session, tick: Tick, table_id: ItemId, outcome: Left) -> None:
     stalled = update(TableRow).where(TableRow.id == table_id, TableRow.status == "live")
     change(session, stalled.values(status="stalled", reason=outcome.reason), 1, f"table {table_id}")
+    touch(session, table_id)
     member = update(MembershipRow).where(MembershipRow.table_id == table_id, MembershipRow.left_at.is_(None))
     change(session, member.values(left_at=tick.number, reason=outcome.reason), 1, f"table {table_id}")

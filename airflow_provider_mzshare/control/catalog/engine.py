@@ -13,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog import databases, versions
+from airflow_provider_mzshare.control.catalog.settling import settle
 from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
 from airflow_provider_mzshare.errors import CatalogUnreachable
 from airflow_provider_mzshare.storage.ticks.state import SourceState
@@ -60,6 +61,7 @@ class Catalog:
         self.check()
         with self._transaction(self._writing) as session:
             yield session
+            settle(session)
 
     @contextmanager
     def locked(self, source_id: ItemId) -> Iterator[tuple[Session, SourceState]]:

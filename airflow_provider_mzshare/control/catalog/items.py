@@ -8,14 +8,21 @@ from typing import Any, Literal
 from sqlalchemy import delete, insert, update
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.arrivals import add_collections, bring_up
+from airflow_provider_mzshare.control.catalog.arrivals import bring_up
+from airflow_provider_mzshare.control.catalog.changes import change
+from airflow_provider_mzshare.control.catalog.collection_rows import add_collections
 from airflow_provider_mzshare.control.catalog.differences import differences
 from airflow_provider_mzshare.control.catalog.lookup import (
+    Item,
+    ProgressItem,
     SourceItem,
     TableItem,
+    ViewItem,
     find,
     find_source,
     find_table,
+    get_item,
+    get_live_item,
     get_source_item,
     get_table_item,
     list_sources,
@@ -30,17 +37,21 @@ from airflow_provider_mzshare.control.catalog.naming import (
     next_item_id,
     retire_item,
 )
+from airflow_provider_mzshare.control.catalog.settling import definitions_change, touch
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state, lock_source
 from airflow_provider_mzshare.errors import HasDependents, NameTaken, SpecConflict, UnknownItem
 from airflow_provider_mzshare.storage.ticks.state import SourceState
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings, Spec, TableSpec
+from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LoadGeneratorSpec, SourceSettings, Spec, TableSpec
 
 __all__ = [
+    "Item",
     "Name",
+    "ProgressItem",
     "SourceItem",
     "TableItem",
+    "ViewItem",
     "clear_stall",
     "create_source",
     "create_table",
@@ -49,6 +60,8 @@ __all__ = [
     "find",
     "find_source",
     "find_table",
+    "get_item",
+    "get_live_item",
     "get_source_item",
     "get_table_item",
     "list_sources",
@@ -57,6 +70,7 @@ __all__ = [
     "next_item_id",
     "set_desired",
     "set_settings",
+    "set_table_spec",
 ]
 
 DEFAULT_SETTINGS = SourceSettings()
@@ -72,7 +86,7 @@ def create_source(
     session: Session,
     *,
     name: Name,
-    spec: KafkaSourceSpec,
+    spec: KafkaSourceSpec | LoadGeneratorSpec,
     incarnation: str,
     start: Position,
     settings: SourceSettings = DEFAULT_SETTINGS,
@@ -126,11 +140,12 @@ def create_table(
     if state.status == "dropped":
         raise UnknownItem("source", source_id)
     table_id = add_item(session, "table", name)
-    _add_table(session, state, table_id, spec, snapshot)
+    add_table(session, state, table_id, spec, snapshot)
     return table_id
 
 
-def _add_table(session: Session, state: SourceState, table_id: ItemId, spec: TableSpec, snapshot: bool) -> None:
+def add_table(session: Session, state: SourceState, table_id: ItemId, spec: TableSpec, snapshot: bool) -> None:
+    """The row and the collections of a table whose item is there, of whatever kind."""
     joins = not snapshot or state.upper == state.start
     session.execute(
         insert(TableRow).values(
@@ -155,14 +170,11 @@ def _add_table(session: Session, state: SourceState, table_id: ItemId, spec: Tab
         bring_up(session, state, table_id, generation=1, from_tick=1, from_position=state.start, heals=False)
 
 
-def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> SourceItem | TableItem | None:
+def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> Item | None:
     """What already bears the name, if that may be."""
     item = find(session, name)
-    if item is None:
-        return None
-    bearer = "source" if isinstance(item, SourceItem) else "table"
-    if bearer != kind or not if_not_exists:
-        raise NameTaken(display_name(name), bearer, kind)
+    if item is not None and (item.kind != kind or not if_not_exists):
+        raise NameTaken(display_name(name), item.kind, kind)
     return item
 
 
@@ -176,7 +188,16 @@ def _check_same(name: Name, present: Spec, wanted: Spec) -> None:
 
 def set_settings(session: Session, source_id: ItemId, settings: SourceSettings) -> None:
     """Picked up by the running app at its next tick."""
+    definitions_change(session)
     _change_source(session, source_id, settings=settings.model_dump_json())
+
+
+def set_table_spec(session: Session, table_id: ItemId, spec: TableSpec) -> None:
+    """Picked up by whoever writes the table at its next tick; the caller has the lock of the source."""
+    changed = update(TableRow).where(TableRow.id == table_id, TableRow.status != "dropped")
+    values = {"spec": spec.model_dump_json(), "spec_version": TableRow.spec_version + 1}
+    change(session, changed.values(values), 1, f"table {table_id}")
+    definitions_change(session)
 
 
 def set_desired(session: Session, source_id: ItemId, desired: Desired) -> None:
@@ -197,6 +218,7 @@ def _change_source(session: Session, source_id: ItemId, **values: Any) -> None:
     if lock_source(session, source_id).status == "dropped":
         raise UnknownItem("source", source_id)
     session.execute(update(SourceRow).where(SourceRow.id == source_id).values(**values), execution_options=_NO_SYNC)
+    touch(session, source_id)
 
 
 # ── drop ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.models import JobRow, JobState
+from airflow_provider_mzshare.control.catalog.settling import touch, touch_job
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
 
@@ -40,6 +41,8 @@ class Job:
     backfill_id: BackfillId | None = None
     """Set for jobs of kind ``backfill``, which serve some tables of the source and not the source itself."""
     ui_url: str | None = None
+    running_at: int | None = None
+    """When it said that it runs: its first work was done, or there was none to do."""
 
     @property
     def is_active(self) -> bool:
@@ -73,11 +76,13 @@ def create_job(
             stop_requested=False,
         )
     )
+    touch(session, source_id)
     return chosen
 
 
 def note_start(session: Session, job_id: JobId, *, pid: int, pid_started: float, host: str) -> bool:
     """``launching`` to ``starting``, told by the app itself. False: given up meanwhile, the app should end."""
+    touch_job(session, job_id)
     values = {"state": "starting", "pid": pid, "pid_started": pid_started, "host": host, "started_at": wall_ms()}
     return _change(session, job_id, {"launching"}, values)
 
@@ -92,11 +97,14 @@ def set_state(
     exit_code: int | None = None,
 ) -> bool:
     """Move a job on if it is in one of the expected states; False, and no change, when it is not."""
+    touch_job(session, job_id)
     values: dict[str, Any] = {"state": to}
     if error is not None:
         values["error"] = error
     if exit_code is not None:
         values["exit_code"] = exit_code
+    if to == "running":
+        values["running_at"] = wall_ms()
     if to not in ACTIVE:
         values["ended_at"] = wall_ms()
     return _change(session, job_id, expect, values)
@@ -109,6 +117,7 @@ def note_ui(session: Session, job_id: JobId, url: str) -> None:
 
 def note_trouble(session: Session, job_id: JobId, trouble: str | None) -> None:
     """What holds a running job up at present; None when nothing does."""
+    touch_job(session, job_id)
     _change(session, job_id, ACTIVE, {"error": trouble})
 
 
@@ -191,4 +200,5 @@ def _job(row: JobRow) -> Job:
         exit_code=row.exit_code,
         backfill_id=row.backfill_id,
         ui_url=row.ui_url,
+        running_at=row.running_at,
     )

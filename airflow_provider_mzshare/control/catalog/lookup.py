@@ -5,25 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.models import ItemRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.naming import Name, display_name
+from airflow_provider_mzshare.control.catalog.object_models import ItemKind, OutputRow, ProgressRow, ViewRow
+from airflow_provider_mzshare.control.catalog.shown import kind_known_as, known_as
 from airflow_provider_mzshare.control.catalog.states import lease_of
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.storage.ticks.state import Lease, SourceStatus, TableStatus
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings, TableSpec
+from airflow_provider_mzshare.types.specs import (
+    KafkaSourceSpec,
+    LoadGeneratorSpec,
+    SourceSettings,
+    TableSpec,
+    parse_source_spec,
+)
+
+
+class _Named:
+    name: Name
+
+    @property
+    def display(self) -> str:
+        return display_name(self.name)
 
 
 @dataclass(frozen=True)
-class SourceItem:
+class SourceItem(_Named):
     id: ItemId
     name: Name
-    spec: KafkaSourceSpec
+    spec: KafkaSourceSpec | LoadGeneratorSpec
     settings: SourceSettings
     incarnation: str
     start: Position
@@ -33,14 +50,16 @@ class SourceItem:
     desired: str
     lease: Lease
     created_at: int
-
-    @property
-    def display(self) -> str:
-        return display_name(self.name)
+    kind: Literal["source"] = "source"
 
 
 @dataclass(frozen=True)
-class TableItem:
+class TableItem(_Named):
+    """Whatever a source fills: a table, an old-style subsource, or the hidden output of an old-style source.
+
+    ``name`` is the one it is known by: the output has its source's.
+    """
+
     id: ItemId
     name: Name
     source_id: ItemId
@@ -59,10 +78,31 @@ class TableItem:
     rows: int
     errors: int
     created_at: int
+    kind: ItemKind = "table"
 
-    @property
-    def display(self) -> str:
-        return display_name(self.name)
+
+@dataclass(frozen=True)
+class ViewItem(_Named):
+    id: ItemId
+    name: Name
+    query: str
+    """What it reads is named by id in it."""
+    created_at: int
+    kind: Literal["view"] = "view"
+
+
+@dataclass(frozen=True)
+class ProgressItem(_Named):
+    """An old-style name of a source's progress."""
+
+    id: ItemId
+    name: Name
+    source_id: ItemId
+    created_at: int
+    kind: Literal["progress"] = "progress"
+
+
+Item = SourceItem | TableItem | ViewItem | ProgressItem
 
 
 @lru_cache(maxsize=1024)
@@ -70,30 +110,60 @@ def parse_table_spec(text: str) -> TableSpec:
     return TableSpec.model_validate_json(text)
 
 
-def find(session: Session, name: Name) -> SourceItem | TableItem | None:
-    """What bears this name now, or None."""
+def find(session: Session, name: Name) -> Item | None:
+    """What bears this name now, or None. A hidden output has no name that anybody could use."""
     schema, plain = name
-    bearer = select(ItemRow.id, ItemRow.kind).where(
-        ItemRow.schema_name == schema, ItemRow.name == plain, ItemRow.dropped_at.is_(None)
+    bearer = select(ItemRow.id).where(
+        ItemRow.schema_name == schema, ItemRow.name == plain, ItemRow.dropped_at.is_(None), ItemRow.kind != "output"
     )
-    row = session.execute(bearer).one_or_none()
-    if row is None:
-        return None
-    return get_source_item(session, row.id) if row.kind == "source" else get_table_item(session, row.id)
+    item_id = session.scalar(bearer)
+    return None if item_id is None else get_item(session, item_id)
 
 
 def find_source(session: Session, name: Name) -> SourceItem:
     item = find(session, name)
     if not isinstance(item, SourceItem):
-        raise UnknownItem("source", display_name(name), "table" if item else None)
+        raise UnknownItem("source", display_name(name), item.kind if item else None)
     return item
 
 
 def find_table(session: Session, name: Name) -> TableItem:
+    """What a source fills under this name; of an old-style source that has the rows itself, its output."""
     item = find(session, name)
+    if isinstance(item, SourceItem):
+        item = output_of(session, item.id) or item
     if not isinstance(item, TableItem):
-        raise UnknownItem("table", display_name(name), "source" if item else None)
+        raise UnknownItem("table", display_name(name), item.kind if item else None)
     return item
+
+
+def output_of(session: Session, source_id: ItemId) -> TableItem | None:
+    """The output that an old-style source has as its own relation."""
+    table_id = session.scalar(select(OutputRow.table_id).where(OutputRow.source_id == source_id))
+    return None if table_id is None else get_table_item(session, table_id)
+
+
+def get_item(session: Session, item_id: ItemId) -> Item:
+    """By id; dropped ones too."""
+    row = session.scalar(select(ItemRow).where(ItemRow.id == item_id).execution_options(populate_existing=True))
+    if row is None:
+        raise UnknownItem(None, item_id)
+    name = (row.schema_name, row.name)
+    if row.kind == "source":
+        return get_source_item(session, item_id)
+    if row.kind == "view":
+        query = session.scalar(select(ViewRow.query).where(ViewRow.id == item_id)) or ""
+        return ViewItem(item_id, name, query, row.created_at)
+    if row.kind == "progress":
+        of = select(ProgressRow.source_id).where(ProgressRow.id == item_id)
+        return ProgressItem(item_id, name, session.execute(of).scalar_one(), row.created_at)
+    return get_table_item(session, item_id)
+
+
+def get_live_item(session: Session, item_id: ItemId) -> Item | None:
+    """By id; None for one that was dropped or never was."""
+    here = session.scalar(select(ItemRow.id).where(ItemRow.id == item_id, ItemRow.dropped_at.is_(None)))
+    return None if here is None else get_item(session, item_id)
 
 
 def get_source_item(session: Session, source_id: ItemId) -> SourceItem:
@@ -120,7 +190,9 @@ def list_sources(session: Session) -> Sequence[SourceItem]:
 
 def list_tables(session: Session, source_id: ItemId | None = None) -> Sequence[TableItem]:
     """All that are not dropped, oldest first; of one source or of all."""
-    query = _tables().where(ItemRow.dropped_at.is_(None)).order_by(ItemRow.number)
+    # An output that was dropped with its source is known by a name that may be there a moment longer.
+    present = _tables().where(ItemRow.dropped_at.is_(None), TableRow.status != "dropped")
+    query = present.order_by(ItemRow.number)
     if source_id is not None:
         query = query.where(TableRow.source_id == source_id)
     return [_table_item(*row) for row in session.execute(query)]
@@ -132,7 +204,7 @@ def _sources() -> Select[ItemRow, SourceRow]:
 
 
 def _tables() -> Select[ItemRow, TableRow]:
-    joined = select(ItemRow, TableRow).join(TableRow, TableRow.id == ItemRow.id)
+    joined = select(ItemRow, TableRow).select_from(TableRow).join(ItemRow, known_as())
     return joined.execution_options(populate_existing=True)
 
 
@@ -140,7 +212,7 @@ def _source_item(item: ItemRow, row: SourceRow) -> SourceItem:
     return SourceItem(
         id=row.id,
         name=(item.schema_name, item.name),
-        spec=KafkaSourceSpec.model_validate_json(row.spec),
+        spec=parse_source_spec(row.spec),
         settings=SourceSettings.model_validate_json(row.settings),
         incarnation=row.incarnation,
         start=row.start,
@@ -173,4 +245,5 @@ def _table_item(item: ItemRow, row: TableRow) -> TableItem:
         rows=row.rows,
         errors=row.errors,
         created_at=item.created_at,
+        kind=kind_known_as(item),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Integer, Text, UniqueConstraint, text
+from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from airflow_provider_mzshare.control.catalog.base import Base, PositionText
+from airflow_provider_mzshare.control.catalog.base import COUNTED, Base, PositionText
+from airflow_provider_mzshare.control.catalog.object_models import ItemKind
 from airflow_provider_mzshare.storage.ticks.state import SourceStatus, TableStatus
 from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
@@ -15,8 +16,6 @@ from airflow_provider_mzshare.types.positions import Position
 JobState = Literal[
     "launching", "starting", "running", "stopping", "stopped", "finished", "fenced", "stalled", "failed", "lost"
 ]
-COUNTED = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite counts up only plain integers."""
 
 
 class CounterRow(Base):
@@ -28,20 +27,14 @@ class CounterRow(Base):
     value: Mapped[int]
 
 
-class SchemaRow(Base):
-    __tablename__ = "schemas"
-
-    name: Mapped[str] = mapped_column(primary_key=True)
-
-
 class ItemRow(Base):
-    """Sources and tables share one namespace; a dropped item keeps its id and gives its name free."""
+    """All kinds of items share one namespace; a dropped item keeps its id and gives its name free."""
 
     __tablename__ = "items"
 
     id: Mapped[ItemId] = mapped_column(Text, primary_key=True)
     number: Mapped[int] = mapped_column(unique=True)
-    kind: Mapped[str]
+    kind: Mapped[ItemKind] = mapped_column(Text)
     schema_name: Mapped[str] = mapped_column(ForeignKey("schemas.name"))
     name: Mapped[str]
     created_at: Mapped[int]
@@ -289,6 +282,7 @@ class JobRow(Base):
     folder: Mapped[str]
     created_at: Mapped[int]
     started_at: Mapped[int | None]
+    running_at: Mapped[int | None]
     ended_at: Mapped[int | None]
     stop_requested: Mapped[bool]
     error: Mapped[str | None]

@@ -6,7 +6,9 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import CounterRow, ItemRow, SchemaRow
+from airflow_provider_mzshare.control.catalog.models import CounterRow, ItemRow
+from airflow_provider_mzshare.control.catalog.object_models import ItemKind, SchemaRow
+from airflow_provider_mzshare.control.catalog.settling import definitions_change, touch
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, quote
 from airflow_provider_mzshare.types.ids import ItemId, format_item_id
 
@@ -22,27 +24,41 @@ def display_name(name: Name) -> str:
 
 def lock_namespace(session: Session) -> None:
     """Definitions change one after the other: taken before any source's lock, so that none waits in a circle."""
+    definitions_change(session)
     session.execute(select(CounterRow.value).where(CounterRow.name == "item").with_for_update())
 
 
 def next_item_id(session: Session) -> ItemId:
     """The counter only grows, so an id stays with its item even after a drop."""
-    return format_item_id(_next_number(session))
+    return format_item_id(_next_number(session, "item"))
 
 
-def _next_number(session: Session) -> int:
-    count = update(CounterRow).where(CounterRow.name == "item").values(value=CounterRow.value + 1)
+def _next_number(session: Session, counter: str) -> int:
+    count = update(CounterRow).where(CounterRow.name == counter).values(value=CounterRow.value + 1)
     # Not synchronised: the counter is never held as an object.
     return session.execute(
         count.returning(CounterRow.value), execution_options={"synchronize_session": False}
     ).scalar_one()
 
 
-def add_item(session: Session, kind: str, name: Name) -> ItemId:
+def ensure_schema(session: Session, name: str) -> str:
+    """The id of the schema with this name, which is made if there is none; one that comes back has a new id."""
+    found = session.get(SchemaRow, name, populate_existing=True)
+    if found is not None and found.dropped_at is None:
+        return found.id
+    schema_id = f"s{_next_number(session, 'schema')}"
+    if found is None:
+        session.execute(insert(SchemaRow).values(name=name, id=schema_id))
+    else:
+        revived = update(SchemaRow).where(SchemaRow.name == name).values(id=schema_id, dropped_at=None)
+        session.execute(revived, execution_options={"synchronize_session": False})
+    return schema_id
+
+
+def add_item(session: Session, kind: ItemKind, name: Name) -> ItemId:
     """A new item under a name that must be free; its schema comes into being with the first item in it."""
     schema, plain = name
-    if session.get(SchemaRow, schema) is None:
-        session.execute(insert(SchemaRow).values(name=schema))
+    ensure_schema(session, schema)
     item_id = next_item_id(session)
     session.execute(
         insert(ItemRow).values(
@@ -54,11 +70,13 @@ def add_item(session: Session, kind: str, name: Name) -> ItemId:
             created_at=wall_ms(),
         )
     )
+    touch(session, item_id)
     return item_id
 
 
 def retire_item(session: Session, item_id: ItemId) -> None:
     """Its name is free from here on."""
+    touch(session, item_id)
     session.execute(
         update(ItemRow).where(ItemRow.id == item_id).values(dropped_at=wall_ms()),
         execution_options={"synchronize_session": False},

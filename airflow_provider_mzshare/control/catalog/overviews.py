@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import Session
@@ -111,6 +111,13 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
         tables=Counter(table.status for table in list_tables(session, source_id)),
         job=jobs[0] if jobs else None,
     )
+
+
+def current_overview(session: Session, source_id: ItemId) -> SourceOverview:
+    """Of two jobs launched at once the one that runs counts, not the newer one that found the source taken."""
+    overview = source_overview(session, source_id)
+    active = active_jobs(session, source_id, kind="ingest")
+    return replace(overview, job=active[0]) if active else overview
 
 
 def table_overview(session: Session, table_id: ItemId) -> TableOverview:

@@ -11,6 +11,7 @@ from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.cutovers import joined_by
 from airflow_provider_mzshare.control.catalog.decisions import write_minted
 from airflow_provider_mzshare.control.catalog.models import CertificateRow, MembershipRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.settling import touch
 from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
 from airflow_provider_mzshare.errors import LogConflict
 from airflow_provider_mzshare.storage.ticks import rules
@@ -65,6 +66,7 @@ def _undo_join(session: Session, table_id: ItemId, number: int) -> None:
     cut_over = delete(CertificateRow).where(CertificateRow.table_id == table_id, CertificateRow.tick == number)
     certified = cast("CursorResult[Any]", session.execute(cut_over, execution_options=_NO_SYNC)).rowcount
     to = {"status": "stalled", "reason": "the tick that cut it over was lost"} if certified else {"status": "created"}
+    touch(session, table_id)
     live = update(TableRow).where(TableRow.id == table_id, TableRow.status == "live")
     session.execute(live.values(to), execution_options=_NO_SYNC)
     joined = delete(MembershipRow).where(MembershipRow.table_id == table_id, MembershipRow.joined_at == number)

@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.catalog.states import (
     load_state,
     lock_source,
 )
+from airflow_provider_mzshare.control.catalog.statistics import note_end
 from airflow_provider_mzshare.control.catalog.writers import (
     CatalogMember,
     knows_tick,
@@ -148,6 +149,10 @@ class CatalogTickStore(TickStore):
         with self._catalog.locked(self._source_id) as (session, state):
             rules.check_holder(state.lease, holder)
             advance_since(session, state, self._clock())
+
+    def note_end(self, end: Position) -> None:
+        with self._catalog.write() as session:
+            note_end(session, self._source_id, sum(end.offsets.values()))
 
     def stall(self, holder: Holder, reason: str, message: str) -> None:
         with self._catalog.write() as session:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.models import ItemRow, TableRow
 from airflow_provider_mzshare.control.catalog.naming import Name, display_name
+from airflow_provider_mzshare.control.catalog.shown import known_as
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 
@@ -40,7 +41,8 @@ def table_uppers(session: Session) -> Mapping[Name, TableUpper]:
             TableRow.position,
             TableRow.rows,
         )
-        .join(TableRow, TableRow.id == ItemRow.id)
+        .select_from(TableRow)
+        .join(ItemRow, known_as())
         .where(TableRow.status == "live", TableRow.upper > 0)
     )
     return {

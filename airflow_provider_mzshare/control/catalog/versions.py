@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from airflow_provider_mzshare.control.catalog.databases import SCHEMA
 from airflow_provider_mzshare.errors import CatalogMissing, CatalogOutdated, CatalogTooNew
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All that this version knows, oldest first. Written out, so that opening a catalog does not load Alembic."""
 
 HEAD = REVISIONS[-1]
@@ -41,6 +41,8 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
     from alembic import command
     from alembic.config import Config
 
+    from airflow_provider_mzshare.control.relations.upgrading import prepare_relations, restore_relations
+
     if connection.dialect.name == "postgresql":
         _prepare_schema(connection)
     found = found_revision(connection)
@@ -50,7 +52,13 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
+    if found == to:
+        return
+    # Views stand in the way of changes to what they show.
+    prepare_relations(connection)
     command.upgrade(config, to)
+    if found_revision(connection) == HEAD:
+        restore_relations(connection)
 
 
 def _prepare_schema(connection: Connection) -> None:

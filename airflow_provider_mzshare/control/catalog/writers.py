@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.lookup import parse_table_spec
 from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow, ItemRow, TableRow, TickRow
 from airflow_provider_mzshare.control.catalog.naming import display_name
+from airflow_provider_mzshare.control.catalog.shown import known_as
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 from airflow_provider_mzshare.types.specs import TableSpec
 
@@ -34,15 +35,15 @@ def members_of(session: Session, which: ColumnElement[bool]) -> Sequence[Catalog
     """Tables, each in the one generation that ``which`` chooses, oldest first."""
     query = (
         select(TableRow, ItemRow, CollectionRow)
-        .join(ItemRow, ItemRow.id == TableRow.id)
+        .select_from(TableRow)
+        .join(ItemRow, known_as())
         .join(CollectionRow, CollectionRow.table_id == TableRow.id)
         .where(which)
-        .order_by(ItemRow.number)
     )
     found: dict[ItemId, tuple[TableRow, ItemRow, dict[str, CollectionRow]]] = {}
     for table, item, collection in session.execute(query):
         found.setdefault(table.id, (table, item, {}))[2][collection.role] = collection
-    return [_member(*parts) for parts in found.values()]
+    return [_member(*found[table_id]) for table_id in sorted(found, key=lambda table_id: int(table_id[1:]))]
 
 
 def _member(table: TableRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:

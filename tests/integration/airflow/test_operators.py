@@ -111,12 +111,12 @@ def test_what_a_retry_cannot_heal_is_not_retried(run: Run, session: Session, top
         (CreateTableFromSourceOperator, {"source": "s", "table": "x", "columns": "id bigit"}, "not a column type"),
         (CreateSourceOperator, {"source": "x", "kafka_conn_id": "broker", "topic": "nope"}, "nope"),
         (CreateSourceOperator, {"source": "x", "kafka_conn_id": "nope", "topic": "t"}, "connection 'nope'"),
-        (DropSourceOperator, {"source": "s"}, "still feeds"),
+        (DropSourceOperator, {"source": "s"}, "still used by table a"),
         (StartIngestionOperator, {"source": "nope"}, "Try: mzshare status"),
         (ReadTableOperator, {"table": "a", "count": True, "file": "x.csv"}, "exclude"),
         (ReadTableOperator, {"table": "a", "file": "x.txt"}, "parquet, csv, json"),
         (ReadTableOperator, {"table": "a", "tick": "soon"}, "whole number"),
-        (MzShareSQLOperator, {"sql": "CREATE VIEW v"}, "line 1, column 8"),
+        (MzShareSQLOperator, {"sql": "CREATE VIEW v"}, "line 1, column 14"),
     ]
     for operator, arguments, words in fails:
         with pytest.raises(AirflowFailException, match=words):
@@ -179,8 +179,33 @@ def test_a_stalled_table_is_resumed_once_and_a_backfill_is_retired_once(run: Run
     assert session.table("a").reason == "its backfill was retired before the cutover"
     assert session.table("b").status == "live"
     run(RetireBackfillOperator, tables=["a", "b"])
-    with pytest.raises(AirflowFailException, match="retired"):
-        run(StartBackfillOperator, tables=["a"])
+
+
+def test_a_run_that_is_cleared_goes_on_with_what_its_teardown_stalled(run: Run, session: Session, topic: str) -> None:
+    run(CreateSourceOperator, source="s", kafka_conn_id="broker", topic=topic)
+    run(CreateTableFromSourceOperator, source="s", table="a")
+    session.tick({0: 5})
+    run(ResnapshotTableOperator, table="a")
+    source_id, hook = session.table("a").source_id, MzShareHook()
+    backfill = Backfilling(session.catalog, source_id)
+    backfill.follow(left=[session.table("a").id])
+    backfill.end("stalled")
+    run(CreateTablesFromSourceOperator, source="s", tables=[{"name": "b"}, {"name": "c"}, {"name": "d"}])
+    retired = session.table("b").backfill_id
+    run(RetireBackfillOperator, tables=["b", "c", "d"], times=1)
+    assert [session.table(name).status for name in "abcd"] == ["live", "stalled", "stalled", "stalled"]
+    assert hook.convergence("a").replacement == "stalled"
+
+    with pytest.raises(LaunchFailed, match="jar"):  # it comes so far as to start an app
+        run(StartBackfillOperator, tables=["a", "b", "c"])
+    resumed = {hook.convergence(name).backfill_id for name in "abc"}
+    assert len(resumed) == 1, "all that were resumed together are read once"
+    assert resumed != {retired}
+    assert hook.convergence("a").replacement == "backfilling"
+    assert session.table("d").status == "stalled", "it is not in the list"
+    with pytest.raises(LaunchFailed, match="jar"):
+        run(StartBackfillOperator, tables=["a", "b", "c"])
+    assert {hook.convergence(name).backfill_id for name in "abc"} == resumed, "another attempt goes on with the same"
 
 
 def test_a_table_is_filled_anew_once(run: Run, session: Session, topic: str) -> None:

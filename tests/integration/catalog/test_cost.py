@@ -14,8 +14,11 @@ from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import TOPIC_ID, Log, add_source, add_tables, wrote_all
 
-COSTS = {"beat": 2, "empty": 7, "members": 1, "mint": 5, "commit": 7}
-"""Statements of each step's one transaction; SQLite's BEGIN, which we issue ourselves, comes on top."""
+COSTS = {"beat": 2, "empty": 8, "members": 1, "mint": 5, "commit": 9}
+"""Statements of each step's one transaction; SQLite's BEGIN, which we issue ourselves, comes on top.
+
+The empty tick is the first after one with records, and the last is the other way round: both note that change.
+"""
 
 
 @contextmanager
@@ -42,7 +45,9 @@ def _costs(catalog: Catalog, name: str, tables: int) -> dict[str, int]:
         "beat": lambda: log.store.beat(log.holder),
         "empty": lambda: log.store.mint_empty(log.holder, at=here, incarnation=TOPIC_ID),
         "members": log.store.members,
-        "mint": lambda: log.store.mint(log.holder, lower=here, upper=here, incarnation=TOPIC_ID),
+        "mint": lambda: log.store.mint(
+            log.holder, lower=here, upper=Position({"0": here[0] + 1}), incarnation=TOPIC_ID
+        ),
         "commit": lambda: log.store.commit(log.holder, 3, wrote_all(members, version), {}),
     }
     costs = {}

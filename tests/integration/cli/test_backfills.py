@@ -154,7 +154,8 @@ def test_waiting_fails_at_once_with_the_backfills_error_and_waits_on_for_a_lost_
     line = arriving.wait_fails("--timeout", "60")
     assert line == (
         "error: table public.late is stalled: the disk is full. "
-        "Try: mzshare sql 'ALTER TABLE public.late RESUME', once the reason is gone"
+        "Try: mzshare sql 'ALTER TABLE public.late RESUME', once the reason is gone; "
+        "mzshare logs public.late tells more"
     )
 
 
@@ -167,6 +168,34 @@ def test_a_new_generation_is_shown_beside_the_current_one_and_awaited(arriving: 
     answer = arriving.cli("wait", "t", "--timeout", "0.5")
     assert answer.code == 1, "the current one is live, the new one is not"
     assert "generation 2 of public.t is backfilling, 3 ticks behind" in answer.err
+
+
+def test_a_backfill_is_retired_by_the_names_of_its_tables(arriving: Arriving) -> None:
+    backfill_id, cli = arriving.table().backfill_id, arriving.cli
+    assert cli.ok("retire", "t").out == "nothing was to be done: none of them ever had a backfill\n"
+    assert cli.ok("retire", "t", "-o", "json").json == []
+    assert "table 'nope' does not exist" in cli.error("retire", "late", "nope")
+    assert arriving.table().status == "backfilling", "all names are looked at first"
+    assert "it is a source" in cli.error("retire", "s")
+
+    assert cli.ok("retire", "late", "t", "public.late").out == f"retire backfill {backfill_id}: late had not arrived\n"
+    assert arriving.status()["reason"] == "its backfill was retired before the cutover"
+    (again,) = cli.ok("retire", "late", "-o", "json").json
+    assert (again["action"], again["detail"], again["ok"]) == ("retire", "it is over", True)
+    cli.ok("sql", "ALTER TABLE late RESUME")
+    assert arriving.table().backfill_id not in (None, backfill_id)
+
+
+def test_logs_of_a_table_that_stalled_on_its_way_are_those_of_the_backfill(arriving: Arriving) -> None:
+    job_id = arriving.start()
+    arriving.folder.mkdir(parents=True)
+    Path(arriving.folder / "log").write_text("the last words\n")
+    arriving.follow(1, Left("the disk is full"))
+    assert arriving.cli.ok("logs", "late").out == "the last words\n"
+    arriving.end("stalled", "the disk is full")
+    assert [line["job"] for line in arriving.cli.ok("logs", "late", "-o", "json").json] == [job_id]
+    arriving.cli.ok("sql", "ALTER TABLE late RESUME")
+    assert arriving.cli.ok("logs", "late", "-o", "json").json == [], "the new one has not begun: the source's app"
 
 
 def test_logs_of_a_table_are_those_of_its_backfill_while_it_arrives(arriving: Arriving) -> None:

@@ -255,15 +255,18 @@ def test_a_transaction_that_fails_leaves_no_backfill(sql_on_both: Session, topic
     assert sql.names() == ["s", "t"]
 
 
-def test_the_broker_is_asked_only_for_what_has_a_history(sql: Session, topic: str) -> None:
+def test_the_broker_is_asked_for_every_table_that_is_made_and_for_none_that_is_there(sql: Session, topic: str) -> None:
     begin(sql, topic)
     known = sql.connections
+    now = TABLE.format("now").replace(";", " WITH (SNAPSHOT = false);")
     sql.connections = EnvConnections({})
-    sql.run(TABLE.format("now").replace(";", " WITH (SNAPSHOT = false)"))
-    with pytest.raises(UnknownConnection):
-        sql.run(TABLE.format("late"))
+    for text in (now, TABLE.format("late")):
+        with pytest.raises(UnknownConnection):
+            sql.run(text)
     sql.connections = known
-    sql.run(TABLE.format("late"))
+    sql.run(now + TABLE.format("late"))
+    sql.connections = EnvConnections({})
+    assert sql.run(now.replace("TABLE", "TABLE IF NOT EXISTS", 1)) == ["CREATE TABLE public.now u3 (it exists)"]
 
 
 def test_the_settings_of_backfills_are_kept_shown_and_reset(sql: Session, topic: str) -> None:

@@ -18,10 +18,11 @@ from airflow_provider_mzshare.storage import audit, commits
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.ingestion.members import Due
 from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
+from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Left
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import TableSpec
-from tests.support.writers import MEMBER, Log, check, execute, finish, plan, spans, writer
+from tests.support.writers import MEMBER, Log, batch_of_range, check, execute, finish, plan, spans, writer
 
 WRITE = DeltaTable.create_write_transaction
 
@@ -71,6 +72,19 @@ def test_a_group_is_one_commit_per_collection_that_says_which_ticks_it_carries(t
     assert commit.mz_timestamp == log.ticks[3].mz_timestamp
     log.follow(execute(backfill, log.group(5, 10), MEMBER))
     check(tmp_path, log, 10, MEMBER)
+
+
+def test_whoever_finds_a_tick_learns_what_was_read_for_it(tmp_path: Path, log: Log) -> None:
+    """The writer died before the catalog heard of the tick: its successor reads nothing, and counts the same."""
+    group = log.group(1, 1)
+    batch = batch_of_range(group.lower, group.upper)
+    read = (batch.num_rows, sum(len(value) for value in batch.column("value").to_pylist()))
+    execute(writer(TickCommits, log, tmp_path), group, MEMBER)
+    again = TickGroup((replace(group.last, attempts=2),))
+    found = plan(writer(TickCommits, log, tmp_path, "job-2"), again, MEMBER)
+    assert isinstance(found, Done)
+    assert {(commit.messages, commit.bytes) for commit in found.written} == {read}
+    assert read[0] > 1
 
 
 def test_only_the_first_group_of_a_writer_is_committed_without_rows(tmp_path: Path) -> None:

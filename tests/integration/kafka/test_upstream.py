@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_mzshare.errors import BadStart, UpstreamChanged
 from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors import Upstream
+from airflow_provider_mzshare.storage.connectors import ReferenceInfo, Upstream
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
 from airflow_provider_mzshare.types.positions import Position
@@ -58,6 +58,7 @@ def test_a_new_partition_is_described_and_starts_at_zero(kafka):
         assert opened.describe().topic_id == before.topic_id
         assert opened.begin_offsets() == Position()
         assert opened.end_offsets() == Position({1: 3})
+        assert opened.references() == (ReferenceInfo(None, topic),), "no columns of its own, and all partitions"
         opened.check_history(Position({1: 3}))
 
 

@@ -163,5 +163,5 @@ def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator
 
 def done(outcomes: list[Outcome], *actions: str) -> list[tuple[str, str]]:
     """What was done, without tidying up unless asked for."""
-    wanted = actions or ("start", "stop", "lost", "wait", "remove", "arm", "retire")
+    wanted = actions or ("start", "stop", "lost", "wait", "remove", "arm", "retire", "isolate", "abandon")
     return [(outcome.action, outcome.subject) for outcome in outcomes if outcome.action in wanted]

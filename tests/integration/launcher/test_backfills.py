@@ -11,15 +11,20 @@ import psutil
 import pytest
 from sqlalchemy import select, update
 
+from airflow_provider_mzshare.control.actions import Arm, Wait
 from airflow_provider_mzshare.control.catalog import arrivals, items
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.models import CollectionRow, TableRow
-from airflow_provider_mzshare.control.plans import Arm, Wait
+from airflow_provider_mzshare.control.maintenance import maintain
+from airflow_provider_mzshare.control.plans import DEATHS
 from airflow_provider_mzshare.control.reconciler import Outcome
 from airflow_provider_mzshare.control.runs import find_run, job_log_path
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 from tests.integration.launcher.conftest import Home, done
 from tests.support.waiting import wait_until
+
+HOUR_MS = 3_600_000
 
 
 @pytest.mark.usefixtures("catalog_url")
@@ -148,6 +153,40 @@ def test_a_backfill_that_is_over_and_does_not_notice_is_made_to_end(home: Home) 
     assert done(home.reconciler().run(), "tidy", "start") == [("tidy", "public.stubborn")]
 
 
+def test_an_app_that_dies_time_after_time_is_given_up_table_by_table(home: Home) -> None:
+    source_id, shared = _arriving(home, "dying", "a", "b")
+    reconciler = home.reconciler()
+
+    def until(action: str) -> list[Outcome]:
+        """Reconcile, each time that all have died, until it comes to this."""
+        while not done(outcomes := reconciler.run(at_once=True), action):
+            assert len(home.jobs(source_id, "backfill")) <= 3 * DEATHS
+            wait_until(lambda: not any(map(home.is_alive, home.jobs(source_id, "backfill"))), 30, "their deaths")
+        return outcomes
+
+    parted = done(until("isolate"))
+    assert parted[:2] == [(verb, f"backfill {shared} for public.a, public.b") for verb in ("lost", "isolate")]
+    assert [verb for verb, _ in parted[2:]] == ["start", "start"], "each of them gets a chance of its own at once"
+    assert len(home.jobs(source_id, "backfill")) == DEATHS + 2
+    assert len({home.table(name).backfill_id for name in "ab"} - {shared}) == 2
+
+    until("abandon")
+    assert len(home.jobs(source_id, "backfill")) == 3 * DEATHS
+    for name in "ab":
+        table = home.table(name)
+        assert table.status == "stalled"
+        assert table.reason == (
+            f"the app of its backfill died {DEATHS} times in a row: "
+            "its process is gone; its last words: no memory is left"
+        )
+        job = find_run(home.catalog, home.launcher, name).job_id
+        assert [j.backfill_id != shared for j in home.jobs(source_id, "backfill") if j.id == job] == [True]
+    assert done(reconciler.run(at_once=True)) == [], "nothing is started again by itself"
+    with home.catalog.write() as session:
+        resumed = arrivals.resume_table(session, home.table("a").id)
+    assert done(reconciler.run()) == [("start", f"backfill {resumed} for public.a")]
+
+
 # ── retiring ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -205,7 +244,7 @@ def test_folders_of_a_table_dropped_while_it_arrives_go_when_its_backfill_has_en
 
 
 @pytest.mark.usefixtures("catalog_url")
-def test_a_replaced_generation_goes_when_nobody_can_read_it_and_one_given_up_at_once(home: Home) -> None:
+def test_a_replaced_generation_goes_an_hour_after_nobody_can_read_it_and_one_given_up_at_once(home: Home) -> None:
     source_id = home.source("s")
     home.set_desired(source_id, "stopped")
     home.tick(source_id, 2)
@@ -231,17 +270,24 @@ def test_a_replaced_generation_goes_when_nobody_can_read_it_and_one_given_up_at_
     assert done(home.reconciler().run()) == [], "reads before the swap are answered by the old one"
     with home.catalog.write() as session:
         session.execute(update(TableRow).where(TableRow.id == table_id).values(since=swap.mz_timestamp))
+    assert done(home.reconciler().run()) == [], "a reader may have opened it a moment ago"
+    now, warehouse = wall_ms(), home.settings.warehouse
+    maintain(home.catalog, warehouse, now_ms=now)
+    maintain(home.catalog, warehouse, now_ms=now + HOUR_MS // 2)
+    maintain(home.catalog, warehouse, now_ms=now + HOUR_MS, dry_run=True)
+    assert done(home.reconciler().run()) == []
+    maintain(home.catalog, warehouse, now_ms=now + HOUR_MS)
     assert done(home.reconciler().run()) == [("remove", "public.s_0")]
     assert _folders(home) == both - old
     assert home.reconciler().run() == []
 
 
-def _arriving(home: Home, name: str = "s") -> tuple[ItemId, BackfillId]:
-    """A table ``late`` that needs a backfill, of a source that is stalled: no ingestion app is started."""
+def _arriving(home: Home, name: str = "s", *tables: str) -> tuple[ItemId, BackfillId]:
+    """Tables (``late``) that need a backfill, of a source that is stalled: no ingestion app is started."""
     source_id = home.source(name)
     home.tick(source_id, 3)
     home.stall(source_id)
-    return source_id, home.late_tables(source_id, "late")
+    return source_id, home.late_tables(source_id, *(tables or ("late",)))
 
 
 def _make_folders(home: Home, name: str, known: set[str] | None = None) -> set[str]:

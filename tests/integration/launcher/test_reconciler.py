@@ -11,10 +11,10 @@ import psutil
 import pytest
 from sqlalchemy import select, update
 
+from airflow_provider_mzshare.control.actions import Wait
 from airflow_provider_mzshare.control.catalog import items, jobs
 from airflow_provider_mzshare.control.catalog.models import CollectionRow, JobRow
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.plans import Wait
 from airflow_provider_mzshare.control.reconciler import Outcome
 from airflow_provider_mzshare.control.starting import Starter
 from airflow_provider_mzshare.storage.ticks.state import Done

@@ -119,7 +119,7 @@ def test_a_new_generation_is_told_apart_from_the_current_one() -> None:
     stalled = replace(new, status="stalled", reason="the disk is full", backfill_id=None, job=None)
     verdict = judge_arrival(stalled, source(), False, "public.t")
     assert verdict.reason == "generation 2: stalled: the disk is full"
-    assert verdict.hint == "mzshare sql 'ALTER TABLE public.t RESUME'"
+    assert verdict.hint.startswith("mzshare sql 'ALTER TABLE public.t RESUME', once the reason is gone; mzshare logs")
 
 
 @pytest.mark.parametrize("job", [None, replace(BACKFILL, state="failed"), BACKFILL])

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.plans import (
-    BACKOFF_CAP_SECONDS,
-    HEALTHY_SECONDS,
-    KEEP_LOGS,
+from airflow_provider_mzshare.control.actions import (
+    Abandon,
     Action,
     Arm,
-    BackfillView,
     DroppedTable,
     GiveUp,
-    JobView,
-    Overview,
+    Isolate,
     RemoveTable,
-    SourceView,
     Start,
     Stop,
     Tidy,
     Wait,
+)
+from airflow_provider_mzshare.control.plans import (
+    BACKOFF_CAP_SECONDS,
+    DEATHS,
+    HEALTHY_SECONDS,
+    KEEP_LOGS,
+    BackfillView,
+    JobView,
+    Overview,
+    SourceView,
     backoff_seconds,
+    deaths,
     plan,
 )
 
@@ -205,6 +211,45 @@ def test_a_lost_backfill_is_given_up_and_started_after_its_own_back_off(trouble:
     assert (wait.subject, wait.seconds) == (SUBJECT, 10.0)
     assert isinstance(planned_backfill(failed(), at_once=True)[0], Start)
     assert isinstance(planned_backfill(JobView("j1", "finished", ran=1.0))[0], Start), "new tables have come to it"
+
+
+def died(count: int, **changes: object) -> tuple[JobView, ...]:
+    """Newest first; they died long ago, so no back-off is left."""
+    given = {"state": "lost", "ran": 100.0, "ended_ago": 999.0, **changes}
+    return tuple(JobView(**{"job_id": f"j{n}", **given}) for n in range(count, 0, -1))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_backfill_that_dies_time_after_time_is_split_and_of_one_table_given_up(at_once: bool) -> None:
+    jobs, why = died(DEATHS), f"its app died {DEATHS} times in a row"
+    assert planned_backfill(*jobs, at_once=at_once) == [Isolate(SUBJECT, why, "b-1", f"j{DEATHS}")]
+    alone = planned_backfill(*jobs, tables=("public.a",), at_once=at_once)
+    assert alone == [Abandon("backfill b-1 for public.a", why, "b-1", f"j{DEATHS}", DEATHS)]
+    assert isinstance(planned_backfill(*jobs[1:], at_once=at_once)[0], Start), "it may be its last chance"
+    assert planned_backfill(running("j9"), *jobs) == [], "one that lives is left alone"
+    assert planned_backfill(*jobs, tables=()) == []
+    assert planned_backfill(*jobs, desired="stopped") == []
+
+
+def test_the_last_death_counts_as_soon_as_it_is_seen() -> None:
+    given_up, split = planned_backfill(running("j9", process="gone", age=1.0), *died(DEATHS - 1))
+    assert isinstance(given_up, GiveUp)
+    assert split == Isolate(SUBJECT, f"its app died {DEATHS} times in a row", "b-1", "j9"), "and nothing is waited for"
+
+
+def test_only_deaths_in_a_row_count_and_only_of_apps_that_had_not_got_on() -> None:
+    assert deaths(()) == 0
+    assert deaths((*died(2), *died(3, state="failed"))) == 5
+    assert deaths((*died(2), *died(1, worked=True), *died(4))) == 2
+    for end in ("stopped", "finished", "fenced", "stalled"):
+        assert deaths((*died(2), JobView("j", end), *died(4))) == 2
+    assert deaths((*died(2), *died(9, started=False), *died(1))) == 3, "one that never came up is no table's"
+    worked = planned_backfill(running("j9", process="gone", worked=True), *died(DEATHS))
+    assert [type(action) for action in worked] == [GiveUp, Start]
+
+
+def test_an_ingestion_app_is_started_however_often_it_dies() -> None:
+    assert isinstance(planned(*died(DEATHS * 2))[0], Start)
 
 
 def test_what_is_close_enough_is_armed_where_it_can_be_cut_over() -> None:

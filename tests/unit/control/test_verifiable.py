@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +39,15 @@ def test_segments_are_cut_where_the_backfill_began_and_ended() -> None:
 
 def test_without_a_certificate_a_partition_is_one_segment() -> None:
     assert scope(Position({0: 3, 1: 4}), Position({0: 3, 1: 9}), None).segments() == [Segment(1, 4, 9)]
+
+
+def test_a_table_of_some_partitions_has_nothing_to_prove_or_to_show_in_the_others() -> None:
+    upper = Position({0: 3, 1: 4, 2: 5})
+    table: Any = SimpleNamespace(start=Position({1: 1}))
+    unused: Any = None
+    found = Scope(unused, table, unused, Position(), upper, upper, None, partitions=(1, 2))
+    assert found.segments() == [Segment(1, 0, 4), Segment(2, 0, 5)]
+    assert found.covered() == {1: (1, 4), 2: (0, 5)}, "a row of partition 0 would be a stray"
 
 
 @given(

@@ -1,0 +1,108 @@
+"""What a reconciler can do, as values: decided in ``plans``, done by ``reconciler``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class DroppedTable:
+    """Folders in the warehouse that nobody needs any more: of a dropped table, or of an old generation of one."""
+
+    table_id: str
+    name: str
+    paths: tuple[str, ...]
+    why: str = "it was dropped"
+
+
+@dataclass(frozen=True)
+class Action:
+    """``subject`` is what a user calls it."""
+
+    subject: str
+    why: str = ""
+    verb = "?"
+
+
+@dataclass(frozen=True)
+class GiveUp(Action):
+    """Mark a job as lost, after killing whatever is left of it."""
+
+    job_id: str = ""
+    verb = "lost"
+
+
+@dataclass(frozen=True)
+class Stop(Action):
+    """:param by_itself: it will end without being asked, and is only made to end if it does not."""
+
+    job_ids: tuple[str, ...] = ()
+    by_itself: bool = False
+    verb = "stop"
+
+
+@dataclass(frozen=True)
+class Start(Action):
+    """:param backfill_id: whose app to start; empty for the source's ingestion app."""
+
+    source_id: str = ""
+    backfill_id: str = ""
+    verb = "start"
+
+
+@dataclass(frozen=True)
+class Isolate(Action):
+    """The app of a backfill dies time after time: each of its tables goes on in a backfill of its own.
+
+    So the one that kills it is found, and the others arrive.
+
+    :param job_id: the last that died.
+    """
+
+    backfill_id: str = ""
+    job_id: str = ""
+    verb = "isolate"
+
+
+@dataclass(frozen=True)
+class Abandon(Action):
+    """The same for a backfill of one table: that one stalls, with the app's last words.
+
+    :param deaths: how often in a row. :param job_id: the last that died.
+    """
+
+    backfill_id: str = ""
+    job_id: str = ""
+    deaths: int = 0
+    verb = "abandon"
+
+
+@dataclass(frozen=True)
+class Arm(Action):
+    """Let tables converge: they join at the first tick that begins where they stand."""
+
+    source_id: str = ""
+    verb = "arm"
+
+
+@dataclass(frozen=True)
+class Wait(Action):
+    """It should run and is not started yet."""
+
+    seconds: float = 0.0
+    verb = "wait"
+
+
+@dataclass(frozen=True)
+class RemoveTable(Action):
+    table: DroppedTable = field(default_factory=lambda: DroppedTable("", "", ()))
+    verb = "remove"
+
+
+@dataclass(frozen=True)
+class Tidy(Action):
+    """Remove an ended job's scratch, or its whole folder once its log is an old one."""
+
+    job_id: str = ""
+    whole: bool = False
+    verb = "tidy"

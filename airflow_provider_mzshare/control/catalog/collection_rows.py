@@ -1,0 +1,30 @@
+"""The collections of a table, two for each of its generations: named here, made in the warehouse by who writes them."""
+
+from __future__ import annotations
+
+from sqlalchemy import insert
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.models import CollectionRow
+from airflow_provider_mzshare.types.ids import ItemId, new_collection_id
+
+ROLES = ("data", "errors")
+
+
+def add_collections(session: Session, table_id: ItemId, generation: int) -> None:
+    ids = {role: new_collection_id(table_id, generation, role) for role in ROLES}
+    session.execute(
+        insert(CollectionRow),
+        [
+            {
+                "id": collection_id,
+                "table_id": table_id,
+                "generation": generation,
+                "role": role,
+                "path": str(collection_id),
+                "created_at": wall_ms(),
+            }
+            for role, collection_id in ids.items()
+        ],
+    )

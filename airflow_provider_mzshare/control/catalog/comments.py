@@ -1,0 +1,31 @@
+"""Comments on objects and columns, by id: they stay with their object under any name. The caller owns transactions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.object_models import CommentRow
+
+_NO_SYNC: dict[str, Any] = {"synchronize_session": False}
+
+
+def set_comment(session: Session, object_id: str, comment: str | None, column: str = "") -> None:
+    """:param object_id: an item's or a schema's. :param comment: None takes it away."""
+    before = delete(CommentRow).where(CommentRow.object_id == object_id, CommentRow.column_name == column)
+    session.execute(before, execution_options=_NO_SYNC)
+    if comment is not None:
+        session.execute(insert(CommentRow).values(object_id=object_id, column_name=column, comment=comment))
+
+
+def comments_of(session: Session, object_id: str) -> dict[str, str]:
+    """By column; the object's own is under the empty name."""
+    query = select(CommentRow.column_name, CommentRow.comment).where(CommentRow.object_id == object_id)
+    return {row.column_name: row.comment for row in session.execute(query)}
+
+
+def forget_comments(session: Session, object_id: str) -> None:
+    """Of an object that is dropped."""
+    session.execute(delete(CommentRow).where(CommentRow.object_id == object_id), execution_options=_NO_SYNC)

@@ -1,0 +1,227 @@
+"""Relations about what happens: statistics, statuses, frontiers, progress, ticks, jobs, cutovers."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.control.relations.counting import statistics
+from airflow_provider_mzshare.control.relations.dialects import Dialect
+from airflow_provider_mzshare.control.relations.exports import exported
+from airflow_provider_mzshare.control.relations.relation import Column, Relation
+
+_WATCHED = "i.dropped_at IS NULL AND i.kind IN ('source', 'subsource', 'table')"
+"""Of ``items AS i``: what has a status."""
+
+
+def _last_tick(source: str) -> str:
+    """For a join's condition on ``ticks AS k``: the newest committed one of a source."""
+    newest = f"SELECT MAX(m.number) FROM ticks AS m WHERE m.source_id = {source} AND m.committed"
+    return f"k.source_id = {source} AND k.number = ({newest})"
+
+
+def _statuses(d: Dialect) -> str:
+    kind = f"CASE i.kind WHEN 'source' THEN REPLACE({d.field('o.spec', 'kind')}, '_', '-') ELSE i.kind END"
+    last = "SELECT MAX(m.number) FROM status_history AS m WHERE m.object_id = i.id"
+    return (
+        f"SELECT i.id, i.name, {kind}, {d.time('COALESCE(h.occurred_at, i.created_at)')}, "
+        "COALESCE(h.status, 'starting'), h.error, h.details FROM items AS i LEFT JOIN sources AS o ON o.id = i.id "
+        f"LEFT JOIN status_history AS h ON h.object_id = i.id AND h.number = ({last}) WHERE {_WATCHED}"
+    )
+
+
+def _history(d: Dialect) -> str:
+    """In the order in which it was written: two changes may be of the same millisecond."""
+    columns = f"{d.time('h.occurred_at')}, h.object_id, h.status, h.error, h.details"
+    return f"SELECT {columns} FROM status_history AS h ORDER BY h.number"
+
+
+def _frontiers(d: Dialect) -> str:
+    tables = exported("NULLIF(t.since, 0) AS read_frontier, NULLIF(t.upper, 0) AS write_frontier")
+    of_source = (
+        "SELECT o.id, k.mz_timestamp, k.mz_timestamp + 1 FROM sources AS o "
+        f"LEFT JOIN ticks AS k ON {_last_tick('o.id')} "
+        "WHERE o.status <> 'dropped' AND NOT EXISTS (SELECT 1 FROM outputs AS p WHERE p.source_id = o.id)"
+    )
+    of_progress = (
+        "SELECT i.id, k.mz_timestamp, k.mz_timestamp + 1 FROM items AS i JOIN progress_names AS n ON n.id = i.id "
+        f"LEFT JOIN ticks AS k ON {_last_tick('n.source_id')} WHERE i.dropped_at IS NULL"
+    )
+    return f"{tables} UNION ALL {of_source} UNION ALL {of_progress}"
+
+
+def _progress(d: Dialect) -> str:
+    # SQLite takes CROSS JOIN as an order to follow: from another side it would look through the whole log.
+    return (
+        "SELECT o.id, CAST(e.key AS INTEGER), e.value, k.number, k.mz_timestamp FROM sources AS o "
+        f"CROSS JOIN ticks AS k CROSS JOIN {d.entries('k.upper')} "
+        f"WHERE o.status <> 'dropped' AND {_last_tick('o.id')}"
+    )
+
+
+def _ticks(d: Dialect) -> str:
+    return (
+        f"SELECT source_id, number, {d.document('lower')}, {d.document('upper')}, mz_timestamp, committed, "
+        f"{d.time('minted_at')}, {d.time('committed_at')}, job_id, attempts, {d.document('stats')} FROM ticks"
+    )
+
+
+def _jobs(d: Dialect) -> str:
+    return (
+        "SELECT id, kind, source_id, backfill_id, state, launcher, master, host, pid, "
+        f"{d.time('created_at')}, {d.time('started_at')}, {d.time('ended_at')}, stop_requested, error, exit_code, "
+        "ui_url FROM jobs"
+    )
+
+
+def _cutovers(d: Dialect) -> str:
+    """The output of an old-style source is seen as that source."""
+    return (
+        "SELECT c.number, COALESCE(p.source_id, c.table_id), c.source_id, c.generation, c.backfill_id, c.tick, "
+        f"c.mz_timestamp, c.from_tick, c.history_tick, {d.document('c.start')}, {d.document('c.history_upper')}, "
+        f"{d.document('c.cutover')}, c.rows, c.errors, c.data_hash, c.errors_hash, {d.names('c.backfill_jobs')}, "
+        f"c.ingestion_job, {d.time('c.created_at')} FROM certificates AS c LEFT JOIN outputs AS p "
+        "ON p.table_id = c.table_id"
+    )
+
+
+_STATUS = Column("status", "`starting`, `running`, `idle`, `paused`, `stalled`, `failed` or `dropped`")
+_ERROR = Column("error", "what is wrong; NULL when nothing is")
+_DETAILS = Column("details", "JSON: `hints` lists the next steps; NULL when there is none")
+
+ACTIVITY = (
+    Relation(
+        "mz_internal",
+        "mz_source_statistics",
+        "How much each source has read and each table was given. Counted where ticks are committed, so that a restart "
+        "neither loses nor doubles anything.",
+        (
+            Column("id", "the source, subsource or table"),
+            Column("messages_received", "a source: records read; a table: records that came to it", "bigint"),
+            Column("bytes_received", "a source: keys and values read; a table: NULL, one read serves all", "bigint"),
+            Column("updates_staged", "rows and decode errors written, also to a generation not yet in place", "bigint"),
+            Column("updates_committed", "those that can be read or could be", "bigint"),
+            Column("snapshot_records_known", "offsets of the history that its backfill was to read", "bigint"),
+            Column("snapshot_records_staged", "those that it has gone through", "bigint"),
+            Column("snapshot_committed", "whether all that was there when it was made is in it", "boolean"),
+            Column("offset_known", "the end of the upstream as far as it is known, summed over partitions", "bigint"),
+            Column("offset_committed", "how far it has come, summed over partitions", "bigint"),
+        ),
+        statistics,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_source_statuses",
+        "How each source, subsource and table is, as the catalog knows it. A process that died is known to have died "
+        "once `mzshare reconcile` has looked.",
+        (
+            Column("id", "the object"),
+            Column("name", "its name"),
+            Column("type", "`kafka`, `load-generator`, `subsource` or `table`"),
+            Column("last_status_change_at", "since when"),
+            _STATUS,
+            _ERROR,
+            _DETAILS,
+        ),
+        _statuses,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_source_status_history",
+        "Every change of a status; also of what was dropped. Older changes go after `status_history_retention`.",
+        (Column("occurred_at", "when"), Column("source_id", "source, subsource or table"), _STATUS, _ERROR, _DETAILS),
+        _history,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_frontiers",
+        "Since when, and up to when, each object can be read.",
+        (
+            Column("object_id", "the object"),
+            Column("read_frontier", "the oldest `mz_timestamp` it can be read at; NULL before a tick", "bigint"),
+            Column("write_frontier", "the next one to be written: all before it is final", "bigint"),
+        ),
+        _frontiers,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_progress",
+        "How far each source has come. `SELECT … FROM a_source` reads its own part, without `source_id`.",
+        (
+            Column("source_id", "the source"),
+            Column("partition", "of the upstream; one that is missing is at 0", "integer"),
+            Column("offset", "the next to be read", "bigint"),
+            Column("tick", "the last committed; before the first there are no rows", "bigint"),
+            Column("mz_timestamp", "of that tick", "bigint"),
+        ),
+        _progress,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_ticks",
+        "The tick log of every source.",
+        (
+            Column("source_id", "the source"),
+            Column("number", "from 1", "bigint"),
+            Column("lower", "the position where it begins", "jsonb"),
+            Column("upper", "the position before which it ends", "jsonb"),
+            Column("mz_timestamp", "its time, in milliseconds", "bigint"),
+            Column("committed", "false while it is executed", "boolean"),
+            Column("minted_at", "when it was fixed"),
+            Column("committed_at", "when it was done"),
+            Column("job_id", "who minted it"),
+            Column("attempts", "executions begun", "bigint"),
+            Column("stats", "what it cost", "jsonb"),
+        ),
+        _ticks,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_jobs",
+        "Every run of an app.",
+        (
+            Column("id", "the job"),
+            Column("kind", "`ingest` or `backfill`"),
+            Column("source_id", "the source"),
+            Column("backfill_id", "of a backfill's job"),
+            Column("state", "`launching`, `starting`, `running`, `stopping`; ended: `stopped`, `finished`, `fenced`, "
+                            "`stalled`, `failed`, `lost`"),
+            Column("launcher", "how it was started"),
+            Column("master", "Spark's"),
+            Column("host", "where it runs"),
+            Column("pid", "of its driver", "bigint"),
+            Column("created_at", "when it was launched"),
+            Column("started_at", "when its process came"),
+            Column("ended_at", "when it ended"),
+            Column("stop_requested", "whether it was asked to end", "boolean"),
+            Column("error", "why it ended, or what holds it up"),
+            Column("exit_code", "of its process", "bigint"),
+            Column("ui_url", "of Spark's own pages"),
+        ),
+        _jobs,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_cutovers",
+        "The certificate of every cutover.",
+        (
+            Column("id", "the certificate", "bigint"),
+            Column("table_id", "the table"),
+            Column("source_id", "its source"),
+            Column("generation", "of the table", "bigint"),
+            Column("backfill_id", "who brought it up"),
+            Column("tick", "the first that the ingestion app wrote", "bigint"),
+            Column("mz_timestamp", "of that tick", "bigint"),
+            Column("from_tick", "the first that the backfill wrote", "bigint"),
+            Column("history_tick", "the last that was history; what came after was followed", "bigint"),
+            Column("start", "the position where the backfill began", "jsonb"),
+            Column("history_upper", "the position where the history ended", "jsonb"),
+            Column("cutover", "the position where the ingestion app took over", "jsonb"),
+            Column("rows", "that the backfill wrote", "bigint"),
+            Column("errors", "decode errors that it wrote", "bigint"),
+            Column("data_hash", "the sum of the rows' hashes"),
+            Column("errors_hash", "the sum of the errors' hashes"),
+            Column("backfill_jobs", "the jobs that worked on it", "text[]"),
+            Column("ingestion_job", "the job that took over"),
+            Column("created_at", "when"),
+        ),
+        _cutovers,
+    ),
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""Statements that make items, kept as SHOW CREATE prints them, so that a relation can show what no view could print.
+
+Called at the end of every transaction that changes definitions (``catalog.settling``), and finds by itself what has
+changed: a rename of a source changes the statements of all that name it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+from sqlalchemy import delete, insert, select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.lookup import get_item
+from airflow_provider_mzshare.control.catalog.models import ItemRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.object_models import DependencyRow, OutputRow, ProgressRow, ViewRow
+from airflow_provider_mzshare.control.catalog.relation_models import DefinitionRow
+from airflow_provider_mzshare.types.ids import ItemId
+
+Facts = tuple[str | None, ...]
+"""All that is stored of an item itself and may stand in a statement."""
+
+
+def refresh_create_sql(session: Session, item_ids: Collection[ItemId] = ()) -> set[ItemId]:
+    """Print anew what is not as it was when it was printed, and return which that is.
+
+    :param item_ids: these in any case.
+    """
+    facts, related = _facts(session), _related(session)
+    printed = {row.id: row.fingerprint for row in session.execute(select(DefinitionRow.id, DefinitionRow.fingerprint))}
+    now = {item_id: _fingerprint(item_id, facts, related) for item_id in facts if facts[item_id][0] != "output"}
+    changed = {item_id for item_id, fingerprint in now.items() if printed.get(item_id) != fingerprint}
+    changed |= {item_id for item_id in item_ids if item_id in now}
+    gone = printed.keys() - now.keys()
+    _remove(session, changed | gone)
+    if changed:
+        session.execute(insert(DefinitionRow), [_row(session, item_id, now[item_id]) for item_id in sorted(changed)])
+    return changed | gone
+
+
+def _row(session: Session, item_id: ItemId, fingerprint: str) -> dict[str, str]:
+    # The statements' own module needs the catalog, which needs this one.
+    from airflow_provider_mzshare.control.executing.showing import create_sql
+
+    text = create_sql(session, get_item(session, item_id))
+    return {"id": item_id, "create_sql": f"{text};", "fingerprint": fingerprint}
+
+
+def _remove(session: Session, item_ids: Iterable[ItemId]) -> None:
+    ids = list(item_ids)
+    if ids:
+        stale = delete(DefinitionRow).where(DefinitionRow.id.in_(ids))
+        session.execute(stale, execution_options={"synchronize_session": False})
+
+
+# ── what a statement is printed from ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _facts(session: Session) -> Mapping[ItemId, Facts]:
+    """Of all that is not dropped: one look at the whole, since anything may name anything."""
+    query = (
+        select(
+            ItemRow.id, ItemRow.kind, ItemRow.schema_name, ItemRow.name, SourceRow.spec, SourceRow.settings,
+            TableRow.spec, ViewRow.query,
+        )
+        .outerjoin(SourceRow, SourceRow.id == ItemRow.id)
+        .outerjoin(TableRow, TableRow.id == ItemRow.id)
+        .outerjoin(ViewRow, ViewRow.id == ItemRow.id)
+        .where(ItemRow.dropped_at.is_(None))
+    )  # fmt: skip
+    return {row[0]: tuple(row[1:]) for row in session.execute(query)}
+
+
+def _related(session: Session) -> Mapping[ItemId, Sequence[ItemId]]:
+    """What an item's statement may say something of: its source, its outputs, what it reads."""
+    pairs = [
+        *session.execute(select(TableRow.id, TableRow.source_id).where(TableRow.status != "dropped")),
+        *session.execute(select(ProgressRow.id, ProgressRow.source_id)),
+        *session.execute(select(DependencyRow.object_id, DependencyRow.referenced_id)),
+        *session.execute(select(OutputRow.source_id, OutputRow.table_id)),
+        *session.execute(select(ProgressRow.source_id, ProgressRow.id)),
+        *session.execute(
+            select(TableRow.source_id, TableRow.id)
+            .join(ItemRow, ItemRow.id == TableRow.id)
+            .where(ItemRow.kind == "subsource", TableRow.status != "dropped")
+        ),
+    ]
+    related: dict[ItemId, list[ItemId]] = defaultdict(list)
+    for item_id, other in pairs:
+        related[item_id].append(other)
+    return related
+
+
+def _fingerprint(item_id: ItemId, facts: Mapping[ItemId, Facts], related: Mapping[ItemId, Sequence[ItemId]]) -> str:
+    """One step around it, and one more: the name of an output is its source's."""
+    near = {item_id, *related.get(item_id, ())}
+    around = near | {other for one in near for other in related.get(one, ())}
+    stated = [(one, facts.get(one)) for one in sorted(around)]
+    return blake2b(repr(stated).encode(), digest_size=16).hexdigest()

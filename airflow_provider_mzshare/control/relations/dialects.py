@@ -1,0 +1,136 @@
+"""What SQLite and Postgres say differently, so that a relation is written once for both."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+
+class Dialect(ABC):
+    """Each method makes an expression out of expressions; none of them takes anything that a user has written."""
+
+    name: str
+
+    @abstractmethod
+    def time(self, milliseconds: str) -> str:
+        """``2026-01-31T09:30:00.125Z``: text that sorts as the times do, and the same on both."""
+
+    @abstractmethod
+    def field(self, document: str, *path: str) -> str:
+        """A text in a JSON document, or NULL."""
+
+    @abstractmethod
+    def part(self, document: str, *path: str) -> str:
+        """A part of a JSON document, as JSON; NULL where there is none."""
+
+    @abstractmethod
+    def document(self, text: str) -> str:
+        """A column that holds JSON, as JSON."""
+
+    @abstractmethod
+    def names(self, text: str) -> str:
+        """A JSON list of texts, as text[]; SQLite has no such type, and keeps it as JSON."""
+
+    @abstractmethod
+    def entries(self, position: str) -> str:
+        """For FROM: the partitions of a position, as rows ``e`` of ``key`` and ``value``."""
+
+    @abstractmethod
+    def total(self, position: str) -> str:
+        """The sum of a position's offsets; a partition that is missing is at 0."""
+
+    @abstractmethod
+    def least(self, one: str, other: str) -> str: ...
+
+    @abstractmethod
+    def greatest(self, one: str, other: str) -> str: ...
+
+    @abstractmethod
+    def truth(self, condition: str) -> str: ...
+
+    @abstractmethod
+    def pair(self, **fields: str) -> str:
+        """A JSON object of these expressions."""
+
+
+class SQLite(Dialect):
+    name = "sqlite"
+
+    def time(self, milliseconds: str) -> str:
+        seconds = f"strftime('%Y-%m-%dT%H:%M:%S', {milliseconds} / 1000, 'unixepoch')"
+        return f"({seconds} || printf('.%03dZ', {milliseconds} % 1000))"
+
+    def field(self, document: str, *path: str) -> str:
+        return f"json_extract({document}, '$.{'.'.join(path)}')"
+
+    def part(self, document: str, *path: str) -> str:
+        return self.field(document, *path)
+
+    def document(self, text: str) -> str:
+        return text
+
+    def names(self, text: str) -> str:
+        return text
+
+    def entries(self, position: str) -> str:
+        return f"json_each({position}) AS e"
+
+    def total(self, position: str) -> str:
+        return f"(SELECT COALESCE(SUM(value), 0) FROM json_each({position}))"
+
+    def least(self, one: str, other: str) -> str:
+        return f"MIN({one}, {other})"
+
+    def greatest(self, one: str, other: str) -> str:
+        return f"MAX({one}, {other})"
+
+    def truth(self, condition: str) -> str:
+        return f"(CASE WHEN {condition} THEN 1 ELSE 0 END)"
+
+    def pair(self, **fields: str) -> str:
+        return f"json_object({_named(fields)})"
+
+
+class Postgres(Dialect):
+    name = "postgresql"
+
+    def time(self, milliseconds: str) -> str:
+        # Whole microseconds: a division would lose a millisecond now and then.
+        moment = f"(timestamp 'epoch' + {milliseconds} * interval '1 millisecond')"
+        return f"""to_char({moment}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
+
+    def field(self, document: str, *path: str) -> str:
+        return f"({document}::jsonb #>> '{{{','.join(path)}}}')"
+
+    def part(self, document: str, *path: str) -> str:
+        return f"NULLIF({document}::jsonb #> '{{{','.join(path)}}}', 'null'::jsonb)"
+
+    def document(self, text: str) -> str:
+        return f"({text})::jsonb"
+
+    def names(self, text: str) -> str:
+        listed = f"ARRAY(SELECT * FROM jsonb_array_elements_text({text}::jsonb))"
+        return f"(CASE WHEN {text} IS NULL THEN NULL ELSE {listed} END)"
+
+    def entries(self, position: str) -> str:
+        return f"LATERAL jsonb_each_text({position}::jsonb) AS e (key, value)"
+
+    def total(self, position: str) -> str:
+        rows = f"jsonb_each_text({position}::jsonb) AS entry (key, value)"
+        return f"(SELECT COALESCE(SUM(entry.value::bigint), 0)::bigint FROM {rows})"
+
+    def least(self, one: str, other: str) -> str:
+        return f"LEAST({one}, {other})"
+
+    def greatest(self, one: str, other: str) -> str:
+        return f"GREATEST({one}, {other})"
+
+    def truth(self, condition: str) -> str:
+        return f"(COALESCE({condition}, false))"
+
+    def pair(self, **fields: str) -> str:
+        return f"jsonb_build_object({_named(fields)})"
+
+
+def _named(fields: Mapping[str, str]) -> str:
+    return ", ".join(f"'{name}', {value}" for name, value in fields.items())

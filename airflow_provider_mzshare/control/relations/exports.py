@@ -1,0 +1,114 @@
+"""Relations about what sources can export and do export: references, and the tables that take them."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.control.relations.dialects import Dialect
+from airflow_provider_mzshare.control.relations.objects import key_format, value_format
+from airflow_provider_mzshare.control.relations.relation import Column, Relation
+
+_TABLE_ID = Column("id", "the table, or the old-style source or subsource")
+_UPSTREAM_TABLE = (
+    Column("id", "the table"), Column("schema_name", "upstream"), Column("table_name", "upstream"),
+)  # fmt: skip
+
+
+def exported(columns: str, joins: str = "", where: str = "") -> str:
+    """Tables ``t`` that are not dropped. The output of an old-style source has that source's id: ``id``."""
+    return (
+        f"SELECT COALESCE(p.source_id, t.id) AS id, {columns} FROM tables AS t LEFT JOIN outputs AS p "
+        f"ON p.table_id = t.id {joins} WHERE t.status <> 'dropped' {where}"
+    )
+
+
+def _references(d: Dialect) -> str:
+    return (
+        f"SELECT r.source_id, r.namespace, r.name, {d.time('r.updated_at')}, {d.names('r.columns')} "
+        "FROM source_references AS r JOIN items AS i ON i.id = r.source_id WHERE i.dropped_at IS NULL"
+    )
+
+
+def _kafka_tables(d: Dialect) -> str:
+    columns = (
+        f"{d.field('t.spec', 'reference')}, {d.field('t.spec', 'envelope')}, "
+        f"{key_format(d, 't.spec')}, {value_format(d, 't.spec')}"
+    )
+    source = "JOIN sources AS o ON o.id = t.source_id"
+    return exported(columns, source, f"AND p.source_id IS NULL AND {d.field('o.spec', 'kind')} = 'kafka'")
+
+
+def _tables_of(kind: str) -> Relation:
+    def query(d: Dialect) -> str:
+        columns = f"{d.field('t.spec', 'namespace')}, {d.field('t.spec', 'reference')}"
+        source = "JOIN sources AS o ON o.id = t.source_id"
+        return exported(columns, source, f"AND {d.field('o.spec', 'kind')} = '{kind}'")
+
+    about = f"Which upstream table feeds which table. Empty: there are no `{kind.upper()}` sources yet."
+    return Relation("mz_internal", f"mz_{kind}_source_tables", about, _UPSTREAM_TABLE, query)
+
+
+def _exports(d: Dialect) -> str:
+    spec = "t.spec"
+    config = d.pair(encoding=d.field(spec, "format"), envelope=d.field(spec, "envelope"))
+    parts = ", ".join(
+        d.part(spec, name) for name in ("details", "columns", "include", "text_columns", "exclude_columns")
+    )
+    retained = f"CAST({d.field(spec, 'retain_history_seconds')} AS BIGINT)"
+    snapshot = {"sqlite": d.field(spec, "snapshot"), "postgresql": f"({d.field(spec, 'snapshot')})::boolean"}[d.name]
+    return exported(
+        f"t.source_id, {d.field(spec, 'namespace')}, {d.field(spec, 'reference')}, {config}, {parts}, "
+        f"{d.field(spec, 'on_decode_error')}, {retained}, {snapshot}, t.spec_version"
+    )
+
+
+EXPORTS = (
+    Relation(
+        "mz_internal",
+        "mz_source_references",
+        "What a source could export, as it was when the source was made or `REFRESH REFERENCES` asked last.",
+        (
+            Column("source_id", "the source"),
+            Column("namespace", "the schema of the reference; NULL for Kafka"),
+            Column("name", "the topic, table or output"),
+            Column("updated_at", "when it was asked"),
+            Column("columns", "names of its columns; NULL for Kafka, which knows none", "text[]"),
+        ),
+        _references,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_kafka_source_tables",
+        "Tables that are fed from Kafka.",
+        (
+            Column("id", "the table"),
+            Column("topic", "which feeds it"),
+            Column("envelope_type", "`none`"),
+            Column("key_format", "`text` or `bytes`, if it includes the key"),
+            Column("value_format", "`json`, `text` or `bytes`"),
+        ),
+        _kafka_tables,
+    ),
+    _tables_of("postgres"),
+    _tables_of("mysql"),
+    Relation(
+        "mz_internal",
+        "mz_source_exports",
+        "Each export as it was resolved when it was made, field by field.",
+        (
+            _TABLE_ID,
+            Column("source_id", "the source"),
+            Column("namespace", "of the reference; NULL for Kafka"),
+            Column("reference", "the topic, table or output"),
+            Column("data_config", "`encoding` and `envelope`", "jsonb"),
+            Column("details", "what the source needs to know, by kind of source; NULL for old tables", "jsonb"),
+            Column("columns", "name and type of each; empty when there is the one column `data`", "jsonb"),
+            Column("include", "metadata columns: what, and under which name", "jsonb"),
+            Column("text_columns", "upstream columns that are taken as text", "jsonb"),
+            Column("exclude_columns", "upstream columns that are left out", "jsonb"),
+            Column("on_decode_error", "`record` or `stop`"),
+            Column("retain_history_seconds", "how far back it can be read", "bigint"),
+            Column("snapshot", "whether what the source had read before belongs to it", "boolean"),
+            Column("spec_version", "grows with `ALTER TABLE … SET`", "bigint"),
+        ),
+        _exports,
+    ),
+)

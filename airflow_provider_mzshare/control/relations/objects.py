@@ -1,0 +1,145 @@
+"""Relations about what exists: schemas, sources, tables, views, comments, and what hangs on what."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.control.relations.dialects import Dialect
+from airflow_provider_mzshare.control.relations.relation import Column, Relation
+
+_ID = Column("id", "the object's id; it never changes")
+_SCHEMA = Column("schema_id", "`mz_schemas.id`")
+_NAME = Column("name", "its name in its schema")
+_SQL = Column("create_sql", "the statement that makes it, as `SHOW CREATE` prints it")
+
+LIVE = "i.dropped_at IS NULL AND i.kind <> 'output'"
+"""Of ``items AS i``: what a user can see. The output of an old-style source is seen as that source."""
+
+
+def _items(columns: str, kind: str, joins: str = "", where: str = "") -> str:
+    """Rows of ``items AS i`` of one kind, with their schema ``s`` and their printed statement ``d``."""
+    return (
+        f"SELECT i.id, s.id AS schema_id, i.name, {columns} FROM items AS i "
+        f"JOIN schemas AS s ON s.name = i.schema_name LEFT JOIN definitions AS d ON d.id = i.id {joins} "
+        f"WHERE i.dropped_at IS NULL AND i.kind = '{kind}' {where}"
+    )
+
+
+def key_format(d: Dialect, spec: str) -> str:
+    """Of a table's spec: what its key column holds; NULL when it has none."""
+    keyed = {
+        "sqlite": f"EXISTS (SELECT 1 FROM json_each({spec}, '$.include') WHERE json_extract(value, '$.what') = 'key')",
+        "postgresql": f"""({spec}::jsonb -> 'include') @> '[{{"what": "key"}}]'::jsonb""",
+    }[d.name]
+    return f"CASE WHEN {keyed} THEN CASE {d.field(spec, 'format')} WHEN 'bytes' THEN 'bytes' ELSE 'text' END END"
+
+
+def value_format(d: Dialect, spec: str) -> str:
+    """NULL where nothing is decoded."""
+    return f"NULLIF({d.field(spec, 'format')}, 'none')"
+
+
+def _schemas(d: Dialect) -> str:
+    return "SELECT id, name FROM schemas WHERE dropped_at IS NULL AND name <> 'mz_internal'"
+
+
+def _sources(d: Dialect) -> str:
+    source = _items(
+        f"REPLACE({d.field('o.spec', 'kind')}, '_', '-') AS type, {d.field('o.spec', 'connection')} AS connection_id, "
+        f"{d.field('t.spec', 'envelope')} AS envelope_type, {key_format(d, 't.spec')} AS key_format, "
+        f"{value_format(d, 't.spec')} AS value_format, d.create_sql",
+        "source",
+        "JOIN sources AS o ON o.id = i.id LEFT JOIN outputs AS p ON p.source_id = i.id "
+        "LEFT JOIN tables AS t ON t.id = p.table_id",
+    )
+    subsource = _items("'subsource', NULL, NULL, NULL, NULL, d.create_sql", "subsource")
+    progress = _items("'progress', NULL, NULL, NULL, NULL, d.create_sql", "progress")
+    return f"{source} UNION ALL {subsource} UNION ALL {progress}"
+
+
+def _tables(d: Dialect) -> str:
+    return _items("d.create_sql, t.source_id", "table", "JOIN tables AS t ON t.id = i.id")
+
+
+def _views(d: Dialect) -> str:
+    return _items("v.query, d.create_sql", "view", "JOIN views AS v ON v.id = i.id")
+
+
+def _comments(d: Dialect) -> str:
+    of_item = (
+        "SELECT c.object_id, CASE WHEN i.kind IN ('subsource', 'progress') THEN 'source' ELSE i.kind END, "
+        "NULLIF(c.column_name, ''), c.comment FROM comments AS c JOIN items AS i ON i.id = c.object_id "
+        f"WHERE {LIVE}"
+    )
+    of_schema = (
+        "SELECT c.object_id, 'schema', NULLIF(c.column_name, ''), c.comment FROM comments AS c "
+        "JOIN schemas AS s ON s.id = c.object_id WHERE s.dropped_at IS NULL"
+    )
+    return f"{of_item} UNION ALL {of_schema}"
+
+
+def _dependencies(d: Dialect) -> str:
+    """A view on an old-style source reads that source's output, which is seen as the source."""
+    of_views = (
+        "SELECT i.id AS object_id, COALESCE(p.source_id, e.referenced_id) AS referenced_object_id "
+        "FROM dependencies AS e JOIN items AS i ON i.id = e.object_id "
+        f"LEFT JOIN outputs AS p ON p.table_id = e.referenced_id WHERE {LIVE}"
+    )
+    of_tables = f"SELECT i.id, t.source_id FROM items AS i JOIN tables AS t ON t.id = i.id WHERE {LIVE}"
+    of_progress = f"SELECT i.id, n.source_id FROM items AS i JOIN progress_names AS n ON n.id = i.id WHERE {LIVE}"
+    return f"{of_views} UNION ALL {of_tables} UNION ALL {of_progress}"
+
+
+OBJECTS = (
+    Relation(
+        "mz_catalog", "mz_schemas", "The schemas.", (Column("id", "`s1`, `s2`, …; never reused"), _NAME), _schemas
+    ),
+    Relation(
+        "mz_catalog",
+        "mz_sources",
+        "Sources, and what old-style sources have beside them. Tables are not among them.",
+        (
+            _ID,
+            _SCHEMA,
+            _NAME,
+            Column("type", "`kafka`, `load-generator`, `subsource` or `progress`"),
+            Column("connection_id", "the name of the Airflow connection; NULL where none is needed"),
+            Column("envelope_type", "of an old-style source that has the rows itself: `none`; else NULL"),
+            Column("key_format", "of such a source: `text` or `bytes`, if it includes the key"),
+            Column("value_format", "of such a source: `json`, `text` or `bytes`"),
+            _SQL,
+        ),
+        _sources,
+    ),
+    Relation(
+        "mz_catalog",
+        "mz_tables",
+        "Tables, each fed by a source.",
+        (_ID, _SCHEMA, _NAME, _SQL, Column("source_id", "the source that feeds it")),
+        _tables,
+    ),
+    Relation(
+        "mz_catalog",
+        "mz_views",
+        "Views.",
+        (_ID, _SCHEMA, _NAME, Column("definition", "its query, which names what it reads by id"), _SQL),
+        _views,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_comments",
+        "What `COMMENT ON` said.",
+        (
+            Column("id", "of the object, or of the schema"),
+            Column("object_type", "`source`, `table`, `view` or `schema`"),
+            Column("column_name", "NULL when it is about the object itself"),
+            Column("comment", "the comment"),
+        ),
+        _comments,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_object_dependencies",
+        "Which object cannot be without which: tables hang on their source, views on what they read.",
+        (Column("object_id", "the dependent"), Column("referenced_object_id", "what it needs")),
+        _dependencies,
+    ),
+)

@@ -1,0 +1,166 @@
+"""One table in the place of another, as steps that may be done twice: what to call them, swap once, drop what lost.
+
+Ids tell whether a step was done already: a swap that is tried again must not swap back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.answers import full_name
+from airflow_provider_mzshare.control.catalog import Catalog, lookup
+from airflow_provider_mzshare.control.catalog.dependents import leaving_with
+from airflow_provider_mzshare.control.catalog.drops import drop
+from airflow_provider_mzshare.control.catalog.models import ItemRow
+from airflow_provider_mzshare.control.catalog.naming import Name, lock_namespace
+from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
+from airflow_provider_mzshare.control.catalog.schemas import Bearer
+from airflow_provider_mzshare.control.definition_errors import StillUsed
+from airflow_provider_mzshare.control.names import typed_name
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.errors import TerminalError
+from airflow_provider_mzshare.types.ids import ItemId
+
+NEXT = "__next"
+OLD = "__old_"
+
+
+@dataclass(frozen=True)
+class SwapPlan:
+    """Names are full and written as in SQL.
+
+    :param table: the name that readers use. :param other: the table that is to have it.
+    :param keep_as: what the replaced one is called until it is dropped.
+    :param views: those that read the replaced one: they go on reading it.
+    """
+
+    table: str
+    old_id: str
+    other: str
+    keep_as: str
+    views: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "views": list(self.views)}
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """:param changed: False when it had been done before."""
+
+    table: str
+    new_id: str
+    old_id: str | None
+    keep_as: str
+    changed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPlan:
+    """:param other: the new table's name; by default the table's own and ``__next``."""
+    name = typed_name(table)
+    with catalog.read() as session:
+        present = lookup.find_table(session, (name.schema, name.name))
+        views = _views_on(session, present)
+    return SwapPlan(
+        table=str(name),
+        old_id=present.id,
+        other=str(typed_name(other) if other else QualifiedName(name.schema, f"{name.name}{NEXT}")),
+        keep_as=str(_kept_name(name, present.id)),
+        views=tuple(full_name(view.name) for view in views),
+    )
+
+
+def _kept_name(name: QualifiedName, item_id: ItemId) -> QualifiedName:
+    return QualifiedName(name.schema, f"{name.name}{OLD}{item_id}")
+
+
+def _views_on(session: Session, table: lookup.TableItem) -> Sequence[Bearer]:
+    bearer = Bearer(table.id, table.kind, table.name)
+    return [one.item for one in leaving_with(session, [bearer]) if one.item.kind == "view"]
+
+
+def plan_rollback(catalog: Catalog, table: str, kept: str | None = None) -> SwapPlan:
+    """The way back: the table that was replaced last takes its name again.
+
+    :param kept: which one, where several are still there.
+    """
+    name = typed_name(table)
+    choices = [str(typed_name(kept))] if kept else _kept_tables(catalog, name)
+    if len(choices) != 1:
+        there = f"there are: {', '.join(choices)}" if choices else f"there is no table {name}{OLD}…"
+        raise TerminalError(
+            f"which table shall be {name} again? {there}",
+            hint="say which one was kept" if choices else "mzshare status",
+        )
+    return plan_swap(catalog, table, choices[0])
+
+
+def _kept_tables(catalog: Catalog, name: QualifiedName) -> list[str]:
+    """Those that were called so once."""
+    here = select(ItemRow.id, ItemRow.name).where(
+        ItemRow.schema_name == name.schema, ItemRow.kind == "table", ItemRow.dropped_at.is_(None)
+    )
+    with catalog.read() as session:
+        rows = session.execute(here.order_by(ItemRow.number)).all()
+    return [
+        str(QualifiedName(name.schema, row.name)) for row in rows if row.name == _kept_name(name, ItemId(row.id)).name
+    ]
+
+
+def swap_once(catalog: Catalog, table: str, other: str, *, new_id: str, keep_as: str | None = None) -> Swapped:
+    """Give ``other`` the name ``table``, and that one the name ``keep_as`` or ``other``, unless it was done before.
+
+    :param new_id: the id that ``table`` shall have; it tells whether it was done.
+    """
+    name, from_ = typed_name(table), typed_name(other)
+    kept = typed_name(keep_as) if keep_as else from_
+    with catalog.write() as session:
+        lock_namespace(session)
+        live = lookup.find_table(session, _pair(name))
+        if live.id == new_id:
+            before = lookup.find(session, _pair(kept))
+            return Swapped(str(name), new_id, before.id if before else None, str(kept), changed=False)
+        next_one = lookup.find_table(session, _pair(from_))
+        if next_one.id != new_id:
+            raise TerminalError(
+                f"table {from_} is {next_one.id}, and {name} is {live.id}: neither is {new_id}, which was to take the "
+                "name",
+                hint="mzshare sql 'SHOW TABLES'",
+            )
+        swap_items(session, (live.id, live.name), (next_one.id, next_one.name))
+        if kept != from_:
+            rename_item(session, live.id, _pair(kept))
+    return Swapped(str(name), new_id, live.id, str(kept), changed=True)
+
+
+def drop_unless_live(catalog: Catalog, table: str, other: str, *, old_id: str, keep: bool = False) -> str:
+    """Drop ``other``, which was to take the name ``table``, unless it has got it. Returns what was done.
+
+    :param old_id: the table that was to be replaced: it is never dropped here, whatever it is called by now.
+    :param keep: leave the loser, for a look at what is wrong.
+    """
+    name, loser = typed_name(table), typed_name(other)
+    with catalog.write() as session:
+        lock_namespace(session)
+        present = lookup.find(session, _pair(loser))
+        if present is None or present.kind != "table" or present.id == old_id or loser == name:
+            return f"there is no new table {loser}: nothing to drop"
+        if keep:
+            return f"{loser} {present.id} is kept; {name} is what it was"
+        leaving = leaving_with(session, [Bearer(present.id, present.kind, present.name)])
+        if used := [full_name(one.item.name) for one in leaving if one.why == "dependent"]:
+            raise StillUsed("table", str(loser), used)
+        drop(session, Bearer(present.id, present.kind, present.name))
+    return f"dropped {loser} {present.id}; {name} is what it was"
+
+
+def _pair(name: QualifiedName) -> Name:
+    return (name.schema, name.name)

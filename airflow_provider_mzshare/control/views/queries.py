@@ -1,0 +1,107 @@
+"""A query as a tree of ours: one SELECT, every name folded and quoted, what it reads found. Looks nothing up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import traverse_scope
+
+from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, fold
+from airflow_provider_mzshare.control.sql.query_grammar import needs_quotes_in_query
+from airflow_provider_mzshare.control.views.admitted import refusal
+from airflow_provider_mzshare.control.views.problems import BadQuery
+
+DIALECT = "postgres"
+_UNNAMED = "?column?"
+_SLIPS = (AssertionError, AttributeError, IndexError, KeyError, NotImplementedError, TypeError, ValueError)
+
+
+def read_query(text: str) -> exp.Query:
+    """:param text: one SELECT, UNION or WITH; anything that is not admitted is refused by name."""
+    try:
+        trees = sqlglot.parse(text, read=DIALECT)
+    except (SqlglotError, RecursionError) as error:
+        raise BadQuery(f"the query cannot be read: {_first_line(error)}") from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
+        raise BadQuery("a query is one SELECT", hint="SELECT …")
+    tree = trees[0]
+    if why := refusal(tree):
+        raise BadQuery(why)
+    for node in tree.walk():
+        node.comments = None
+    for name in tree.find_all(exp.Identifier):
+        if not name.args.get("quoted"):
+            name.set("this", fold(name.this))
+        name.set("quoted", True)
+    return tree
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """sqlglot fails in many ways on what it does not expect; to a user all of them are one."""
+    try:
+        yield
+    except (SqlglotError, RecursionError, *_SLIPS) as error:
+        raise BadQuery("this query is not understood", hint="write it in a simpler way") from error
+
+
+def tables_of(tree: exp.Query) -> list[exp.Table]:
+    """Every place that names something outside of the query: not what its own WITH defines."""
+    with understood():
+        return [
+            table
+            for scope in traverse_scope(tree)
+            for table in scope.tables
+            if table.args.get("db") or table.name not in scope.cte_sources
+        ]
+
+
+def full_name(table: exp.Table) -> tuple[str, str]:
+    return (table.text("db") or DEFAULT_SCHEMA, table.name)
+
+
+def print_query(tree: exp.Query, *, quote_all: bool = False) -> str:
+    """On one line, in the words of PostgreSQL; names are quoted where they have to be, or all of them."""
+    shown = tree.copy()
+    for name in shown.find_all(exp.Identifier):
+        name.set("quoted", quote_all or needs_quotes_in_query(name.this))
+    return shown.sql(DIALECT, comments=False)
+
+
+def name_outputs(tree: exp.Query) -> exp.Query:
+    """Give each column that was left without a name the one that PostgreSQL gives it."""
+    for select in tree.find_all(exp.Select):
+        select.set("expressions", [_named(projection) for projection in select.expressions])
+    return tree
+
+
+def _named(projection: exp.Expr) -> exp.Expr:
+    if isinstance(projection, exp.Alias) or projection.is_star:
+        return projection
+    return exp.alias_(projection, exp.to_identifier(_own_name(projection), quoted=True))
+
+
+def _own_name(node: exp.Expr) -> str:
+    if isinstance(node, (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup)):
+        return _own_name(node.this)
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Subquery):
+        first = node.this.selects[0]
+        return first.alias or _own_name(first)
+    if isinstance(node, exp.Cast):
+        inner = _own_name(node.this)
+        return inner if inner != _UNNAMED else node.to.sql(DIALECT).lower().split("(")[0]
+    if isinstance(node, exp.Case):
+        return "case"
+    if isinstance(node, exp.Func) and not isinstance(node, (exp.Connector, exp.Binary)):
+        return node.sql(DIALECT).split("(")[0].lower()
+    return _UNNAMED

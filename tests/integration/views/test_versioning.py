@@ -1,0 +1,106 @@
+"""Steps of a replacement, each done twice: it is done once. Rejections and rollbacks leave the right table live."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_mzshare.control.catalog import Catalog, lookup
+from airflow_provider_mzshare.control.definition_errors import StillUsed
+from airflow_provider_mzshare.control.versioning import drop_unless_live, plan_rollback, plan_swap, swap_once
+from airflow_provider_mzshare.errors import TerminalError, UnknownItem
+from airflow_provider_mzshare.types.ids import ItemId
+from tests.integration.views.conftest import Make
+from tests.support.filled import Filled
+
+LIVE = '"Odd ""T"'
+
+
+@pytest.fixture
+def tables(filled: Filled) -> tuple[ItemId, ItemId]:
+    source = filled.source()
+    return (
+        filled.table(source, 'Odd "T', "id bigint, note text"),
+        filled.table(source, 'Odd "T__next', "id bigint"),
+    )
+
+
+def name_of(catalog: Catalog, item_id: ItemId) -> str | None:
+    with catalog.read() as session:
+        item = lookup.get_item(session, item_id)
+        alive = lookup.find(session, item.name)
+    return item.name[1] if alive is not None and alive.id == item_id else None
+
+
+def test_a_replacement_there_and_back_and_there_again(catalog: Catalog, tables: tuple[ItemId, ItemId]) -> None:
+    old, new = tables
+    plan = plan_swap(catalog, LIVE)
+    assert plan.to_json() == {
+        "table": 'public."Odd ""T"',
+        "old_id": old,
+        "other": 'public."Odd ""T__next"',
+        "keep_as": f'public."Odd ""T__old_{old}"',
+        "views": [],
+    }
+    for attempt in range(3):
+        swapped = swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=plan.keep_as)
+        assert (swapped.changed, swapped.old_id, swapped.keep_as) == (attempt == 0, old, plan.keep_as)
+        assert (name_of(catalog, new), name_of(catalog, old)) == ('Odd "T', f'Odd "T__old_{old}')
+    # The teardown of the run finds nothing that it could drop.
+    assert "nothing to drop" in drop_unless_live(catalog, plan.table, plan.other, old_id=old)
+    back = plan_rollback(catalog, LIVE)
+    assert (back.other, back.old_id, back.keep_as) == (plan.keep_as, new, f'public."Odd ""T__old_{new}"')
+    for _ in range(2):
+        swap_once(catalog, back.table, back.other, new_id=old, keep_as=back.keep_as)
+        assert (name_of(catalog, old), name_of(catalog, new)) == ('Odd "T', f'Odd "T__old_{new}')
+    again = plan_rollback(catalog, LIVE, back.keep_as)
+    assert swap_once(catalog, again.table, again.other, new_id=new, keep_as=again.keep_as).changed
+    assert (name_of(catalog, new), name_of(catalog, old)) == ('Odd "T', f'Odd "T__old_{old}')
+
+
+def test_a_rejected_table_is_dropped_once_and_the_live_one_stays(
+    catalog: Catalog, tables: tuple[ItemId, ItemId]
+) -> None:
+    old, new = tables
+    plan = plan_swap(catalog, LIVE)
+    assert "is kept" in drop_unless_live(catalog, plan.table, plan.other, old_id=old, keep=True)
+    assert f"dropped {plan.other} {new}" in drop_unless_live(catalog, plan.table, plan.other, old_id=old)
+    assert "nothing to drop" in drop_unless_live(catalog, plan.table, plan.other, old_id=old)
+    assert (name_of(catalog, old), name_of(catalog, new)) == ('Odd "T', None)
+
+
+def test_the_replaced_table_is_never_taken_for_the_loser(catalog: Catalog, tables: tuple[ItemId, ItemId]) -> None:
+    """Swapped without a name to keep it under, it bears the name of the other."""
+    old, new = tables
+    swap_once(catalog, LIVE, '"Odd ""T__next"', new_id=new)
+    assert "nothing to drop" in drop_unless_live(catalog, LIVE, '"Odd ""T__next"', old_id=old)
+    assert name_of(catalog, old) == 'Odd "T__next'
+
+
+def test_what_cannot_be_swapped_is_told(catalog: Catalog, tables: tuple[ItemId, ItemId], filled: Filled) -> None:
+    old, new = tables
+    with pytest.raises(TerminalError, match="neither is u99"):
+        swap_once(catalog, LIVE, '"Odd ""T__next"', new_id="u99")
+    with pytest.raises(UnknownItem):
+        swap_once(catalog, LIVE, "nobody", new_id=new)
+    with pytest.raises(UnknownItem):
+        plan_swap(catalog, "nobody")
+    with pytest.raises(TerminalError, match="which table shall be"):
+        plan_rollback(catalog, LIVE)
+    filled.table(filled.source("s2"), long := "x" * 250, "id bigint")
+    with pytest.raises(TerminalError, match="the limit is 255"):
+        plan_swap(catalog, long)
+    assert (name_of(catalog, old), name_of(catalog, new)) == ('Odd "T', 'Odd "T__next')
+
+
+def test_views_are_told_and_keep_what_they_read(catalog: Catalog, tables: tuple[ItemId, ItemId], make: Make) -> None:
+    old, new = tables
+    make("v", f"SELECT note FROM {LIVE}")
+    make("w", "SELECT note FROM v")
+    make("x", 'SELECT id FROM "Odd ""T__next"')
+    plan = plan_swap(catalog, LIVE)
+    assert set(plan.views) == {"public.v", "public.w"}
+    swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=plan.keep_as)
+    assert set(plan_swap(catalog, LIVE).views) == {"public.x"}
+    with pytest.raises(StillUsed, match="still used by public"):
+        drop_unless_live(catalog, LIVE, plan.keep_as, old_id=new)
+    assert name_of(catalog, old) == f'Odd "T__old_{old}'

@@ -1,0 +1,102 @@
+"""Sources whose tables have real rows, written by the fan-out's own writer and commits: no broker, no Spark, no app."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.writers import CatalogMember
+from airflow_provider_mzshare.storage.collections import Collection, collection_uri, create_collection
+from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
+from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan, errors_schema
+from airflow_provider_mzshare.storage.fanout.results import merge_results
+from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import ColumnSpec, KafkaSourceSpec, TableSpec
+
+TOPIC_ID = "topic-id-1"
+
+
+class Filled:
+    """A catalog and a warehouse. Each source has one partition; a tick is the records it is fed."""
+
+    def __init__(self, catalog: Catalog, folder: Path) -> None:
+        self.catalog = catalog
+        self.root = str(folder / "warehouse")
+        Path(self.root).mkdir(parents=True, exist_ok=True)
+
+    def source(self, name: str = "s") -> ItemId:
+        spec = KafkaSourceSpec(connection="broker", topic=name)
+        with self.catalog.write() as session:
+            return items.create_source(
+                session, name=("public", name), spec=spec, incarnation=TOPIC_ID, start=Position()
+            )
+
+    def table(self, source_id: ItemId, name: str, columns: str, *, schema: str = "public") -> ItemId:
+        """:param columns: ``id bigint, note text``."""
+        pairs = [one.rsplit(" ", 1) for one in columns.split(", ")]
+        specs = tuple(ColumnSpec(name=n, type=t) for n, t in pairs)
+        spec = TableSpec(reference="t", format="json", columns=specs)
+        with self.catalog.write() as session:
+            return items.create_table(session, name=(schema, name), source_id=source_id, spec=spec)
+
+    def feed(self, source_id: ItemId, records: Sequence[Mapping[str, Any]], *, stall: Sequence[ItemId] = ()) -> Tick:
+        """One committed tick; the tables of ``stall`` leave by it."""
+        store = CatalogTickStore(self.catalog, source_id)
+        holder = store.claim(JobId("ingest-1"))
+        lower = store.load().upper
+        upper = Position({"0": lower[0] + len(records)})
+        tick = store.mint(holder, lower=lower, upper=upper, incarnation=TOPIC_ID)
+        rows = [
+            {"key": None, "value": json.dumps(record).encode(), "partition": 0, "offset": lower[0] + n, "timestamp": 0}
+            for n, record in enumerate(records)
+        ]
+        batch = pa.RecordBatch.from_pylist(rows, INPUT_SCHEMA)
+        outcomes: dict[ItemId, Outcome] = {
+            member.table_id: Left("full") if member.table_id in stall else self._write(member, tick, batch)
+            for member in store.members()
+        }
+        store.commit(holder, tick.number, outcomes, {})
+        return tick
+
+    def _write(self, member: CatalogMember, tick: Tick, batch: pa.RecordBatch) -> Done:
+        plan = MemberPlan(
+            table_id=member.table_id,
+            format=member.spec.format,
+            columns=tuple((c.name, c.type) for c in member.spec.columns),
+            include=(),
+            data_path=collection_uri(self.root, member.data),
+            errors_path=collection_uri(self.root, member.errors),
+        )
+        for name, schema in ((member.data, plan.schema), (member.errors, errors_schema())):
+            create_collection(self.root, name, schema)
+        answers = write_partition(iter([batch]), FanoutPlan(tick.number, (plan,)).to_json())
+        result = merge_results(row for one in answers for row in one.to_pylist()).get(member.table_id)
+        written = []
+        for role, name in (("errors", member.errors), ("data", member.data)):
+            files = result.files[role] if result else []
+            version = self._commit(name, tick, [FileWritten(f.path, f.size, f.stats, time.time()) for f in files])
+            hashed = f"{result.hash(role) if result else 0:032x}"
+            written.append(Written(name, version, sum(f.rows for f in files), hashed))
+        return Done(tuple(written), rows=written[1].rows, errors=written[0].rows)
+
+    def _commit(self, name: CollectionId, tick: Tick, files: Sequence[FileWritten]) -> int:
+        result = commit_tick(
+            Collection.open(self.root, name),
+            mz_timestamp=tick.mz_timestamp,
+            files=files,
+            metadata={"mz_tick": str(tick.number)},
+            knows=lambda _: True,
+            force=True,
+        )
+        assert result.version is not None
+        return result.version
