@@ -176,7 +176,7 @@ class BadStart(TerminalError):
 class UpstreamChanged(TerminalError):
     """The upstream is no longer what the log was read from; the source stalls, nothing is skipped.
 
-    ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing`` or ``history_gone``.
+    ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing``, ``history_gone`` or ``generator_changed``.
     """
 
     hint = "DROP SOURCE … CASCADE and create it anew, once the loss is understood"

@@ -6,7 +6,7 @@ that nothing is missing and nothing is there twice.
 
 * **Prerequisites:** a source whose app runs (see `mzshare_quickstart`).
 * **Running it again** with the same form changes nothing.
-* **After a failure** the backfill is retired and the table stalls; `ALTER TABLE … RESUME` goes on where it stood.
+* **After a failure** the backfill is retired and the table stalls; clear the run, or `ALTER TABLE … RESUME`, to go on.
 """
 
 from __future__ import annotations

@@ -79,3 +79,9 @@ def find_source(catalog: Catalog, name: str) -> SourceItem:
     from airflow_provider_mzshare.control.names import find_source as find
 
     return find(catalog, name)
+
+
+def find_table(catalog: Catalog, name: str) -> TableItem:
+    from airflow_provider_mzshare.control.names import find_table as find
+
+    return find(catalog, name)

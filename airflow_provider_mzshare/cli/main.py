@@ -14,7 +14,18 @@ from typing import Annotated, Any
 import typer
 
 from airflow_provider_mzshare import __version__
-from airflow_provider_mzshare.cli import looking, maintaining, reading, running, setup, sql, verifying, waiting
+from airflow_provider_mzshare.cli import (
+    looking,
+    maintaining,
+    migrating,
+    reading,
+    references,
+    running,
+    setup,
+    sql,
+    verifying,
+    waiting,
+)
 from airflow_provider_mzshare.cli.render import visible
 from airflow_provider_mzshare.errors import BadSetting, MzShareError
 
@@ -33,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (sql, looking, running, waiting, reading, verifying, maintaining, setup):
+for module in (sql, looking, references, running, waiting, reading, verifying, maintaining, migrating, setup):
     module.register(app)
 
 

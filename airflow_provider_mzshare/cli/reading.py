@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def read(
-    name: Annotated[str, typer.Argument(help="A table.")],
+    name: Annotated[str, typer.Argument(help="A table, a view, or a source for its progress.")],
     as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="As of this mz_timestamp.")] = None,
     tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="As of this tick.")] = None,
     limit: Annotated[
@@ -33,7 +33,7 @@ def read(
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Print a table's rows, now or as of a time."""
+    """Print the rows of a table or a view, or how far a source is, now or as of a time."""
     if as_of is not None and tick is not None:
         raise typer.BadParameter("--as-of and --tick exclude each other")
     from airflow_provider_mzshare.control.names import typed_name
@@ -44,7 +44,7 @@ def read(
     shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
     query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
     with context.open_catalog(chosen) as catalog:
-        rows = read_table(catalog, chosen.warehouse, name, query, as_of_ms=as_of, tick=tick)
+        rows = read_table(catalog, chosen.warehouse, name, query, as_of_ms=as_of, tick=tick, jars=chosen.jars)
     if limit is None and output is Output.table and rows.num_rows > _TABLE_ROWS:
         rows = rows.slice(0, _TABLE_ROWS)
         typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)

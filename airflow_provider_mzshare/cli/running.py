@@ -1,4 +1,4 @@
-"""Commands about what runs: ``reconcile``, ``start``, ``stop``, ``logs``."""
+"""Commands about what runs: ``reconcile``, ``start``, ``stop``, ``retire``, ``logs``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = ("subject", "action", "ok", "detail", "hint")
 
 
 def register(app: typer.Typer) -> None:
-    for command in (reconcile, start, stop, logs):
+    for command in (reconcile, start, stop, retire, logs):
         app.command()(command)
 
 
@@ -79,6 +79,29 @@ def stop(
 ) -> None:
     """Let a source's ingestion app and its backfills end after their current ticks."""
     _change(source, "stopped", output, grace)
+
+
+def retire(
+    tables: Annotated[list[str], typer.Argument(help="Tables that a backfill brings up.", metavar="TABLE…")],
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, metavar="S", help="How long its ticks may take; then it is made to end.")
+    ] = 60,
+    output: OutputOption = Output.table,
+) -> None:
+    """End the backfills of tables for good.
+
+    Tables that are not live yet stall, keep their rows, and can be resumed; a new generation that is not live yet is
+    given up. Tables that were created together share a backfill, and so its end.
+    """
+    from airflow_provider_mzshare.control.retiring import retire_backfills
+
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
+        found = [context.find_table(catalog, name).id for name in tables]
+        outcomes = retire_backfills(catalog, context.reconciler(catalog, chosen, stop_seconds=grace), found)
+    if output is Output.table and not outcomes:
+        typer.echo("nothing was to be done: none of them ever had a backfill")
+    _report(outcomes, output)
 
 
 def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> None:

@@ -35,7 +35,8 @@ def sql(
 ) -> None:
     """Run SQL statements.
 
-    CREATE SOURCE, CREATE TABLE … FROM SOURCE, ALTER SOURCE, ALTER TABLE, DROP, SHOW, BEGIN … COMMIT.
+    CREATE, ALTER and DROP of sources, tables, views and schemas, COMMENT ON, SHOW, EXPLAIN, SELECT on the catalog's
+    relations, BEGIN … COMMIT.
     """
     text = _text(statements, file)
     from airflow_provider_mzshare.control.statements import run_script

@@ -59,7 +59,7 @@ def table_statement(source: str, table: Mapping[str, Any]) -> str:
             name=typed_name(str(table["name"])),
             if_not_exists=True,
             source=typed_name(source),
-            reference=table.get("reference") or None,
+            reference=(str(table["reference"]),) if table.get("reference") else None,
             format=_format(table.get("format") or "json"),
             columns=column_specs(table.get("columns") or ()),
             include=_includes(table.get("include") or ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,13 +15,17 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.control.reconciler import Outcome
 
 
+log = logging.getLogger(__name__)
+
+
 @contextmanager
 def no_retry_when_terminal() -> Iterator[None]:
-    """The task's log and its failure say what to do next."""
+    """The task's log and its failure say what to do next, once: where the error came from is told at debug."""
     try:
         yield
     except TerminalError as error:
-        raise AirflowFailException(error.line) from error
+        log.debug("%s", error.line, exc_info=True)
+        raise AirflowFailException(error.line) from None
 
 
 def raise_if_failed(outcomes: list[Outcome]) -> list[Outcome]:

@@ -21,9 +21,10 @@ from airflow_provider_mzshare.control.catalog.arrivals import arm_table
 from airflow_provider_mzshare.control.catalog.backfills import last_backfill
 from airflow_provider_mzshare.control.catalog.convergence import Convergence, convergences
 from airflow_provider_mzshare.control.catalog.jobs import get_job
-from airflow_provider_mzshare.control.names import find_item, find_source, typed_name
-from airflow_provider_mzshare.control.reading import EVERYTHING, Query, read_table
+from airflow_provider_mzshare.control.names import find_item, find_source, find_table, typed_name
+from airflow_provider_mzshare.control.reading import EVERYTHING, Query, count_rows, read_table
 from airflow_provider_mzshare.control.reconciler import Outcome
+from airflow_provider_mzshare.control.retiring import retire_backfills
 from airflow_provider_mzshare.control.sql import statements as sql
 from airflow_provider_mzshare.control.statements import execute_script
 from airflow_provider_mzshare.control.status import SourceStatus, TableStatus
@@ -35,6 +36,9 @@ from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.maintenance import Maintained
+    from airflow_provider_mzshare.control.migration.choosing import Wanted
+    from airflow_provider_mzshare.control.migration.executor import Run
+    from airflow_provider_mzshare.control.migration.report import Report
     from airflow_provider_mzshare.control.verification import Verified
 
 POLL_SECONDS = 0.5
@@ -115,33 +119,38 @@ class MzShareHook(CatalogHook):
     def start_backfill(
         self, tables: Sequence[str], *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS
     ) -> Backfilling:
-        """Returns once every table that has to be brought up has an app that does it."""
-        found = [self.table(name) for name in tables]
-        ids = [table.id for table in found]
+        """Returns once every table that has to be brought up has an app that does it. Stalled ones go on first."""
+        self._resume_stalled(tables)
+        ids = [self.table(name).id for name in tables]
         with self.catalog.read() as session:
             needed = {backfill.source_id for backfill in backfills_of(session, ids)}
         for source_id in sorted(needed):
             raise_if_failed(self.reconciler().run(only=source_id, at_once=True))
         return await_backfills(self.catalog, ids, timeout=timeout, poll=poll)
 
+    def _resume_stalled(self, tables: Sequence[str]) -> None:
+        """In one transaction, so that they share a backfill; new generations that have stalled too."""
+        found = {one.table: one for one in map(self.convergence, tables)}
+        stalled = {table: one.reason for table, one in found.items() if one.is_stalled}
+        if not stalled:
+            return
+        statements = [sql.print_statement(sql.AlterTable(typed_name(table), "resume")) for table in stalled]
+        self.run_sql(";\n".join(["BEGIN", *statements, "COMMIT"]))
+        for table, reason in stalled.items():
+            self.log.info("table %s is resumed; it was stalled: %s", table, reason)
+
     def retire_backfill(self, tables: Sequence[str]) -> list[Outcome]:
         """End the backfills of these tables for good. Tables that are not live yet stall, and can be resumed."""
-        backfills: dict[BackfillId, None] = {}
+        ids: list[ItemId] = []
         for name in tables:
             with suppress(UnknownItem):  # dropped meanwhile: whatever it left is the reconciler's to tidy
-                table = self.table(name)
-                with self.catalog.read() as session:
-                    if (last := last_backfill(session, table.id)) is not None:
-                        backfills[last] = None
-        reconciler = self.reconciler()
-        return raise_if_failed([outcome for one in backfills for outcome in reconciler.retire(one)])
+                ids.append(self.table(name).id)
+        return raise_if_failed(retire_backfills(self.catalog, self.reconciler(), ids))
 
     # ── looking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def table(self, name: str) -> items.TableItem:
-        found = typed_name(name)
-        with self.catalog.read() as session:
-            return items.find_table(session, (found.schema, found.name))
+        return find_table(self.catalog, name)
 
     def live_tables(self, source: str) -> list[str]:
         """Full names."""
@@ -192,8 +201,23 @@ class MzShareHook(CatalogHook):
         only = None if source is None else find_source(self.catalog, source).id
         return maintain(self.catalog, self.settings.warehouse, only=only)
 
+    def migrate(self, wanted: Wanted, how: Run) -> Report:
+        """Move legacy sources to tables, take that back or end it; what is done is not done twice."""
+        from airflow_provider_mzshare.control.migration.executor import run
+
+        return run(self.catalog, wanted, how)
+
     def read(
         self, table: str, query: Query = EVERYTHING, *, as_of_ms: int | None = None, tick: int | None = None
     ) -> pa.Table:
+        """Of a table, a view or a source's progress."""
         typed_name(table)
-        return read_table(self.catalog, self.settings.warehouse, table, query, as_of_ms=as_of_ms, tick=tick)
+        return read_table(
+            self.catalog, self.settings.warehouse, table, query, as_of_ms=as_of_ms, tick=tick, jars=self.settings.jars
+        )
+
+    def count(self, table: str, *, errors: bool = False, as_of_ms: int | None = None, tick: int | None = None) -> int:
+        """How many rows ``read`` would give."""
+        typed_name(table)
+        asked: dict[str, Any] = {"errors": errors, "as_of_ms": as_of_ms, "tick": tick, "jars": self.settings.jars}
+        return count_rows(self.catalog, self.settings.warehouse, table, **asked)

@@ -26,7 +26,9 @@ class _TablesOperator(MzShareOperator):
 class StartBackfillOperator(_TablesOperator):
     """Start the apps that bring tables up to their source. Done when each holds its backfill; it goes on by itself.
 
-    Tables that are live need none, and one that runs already is left alone. A task that is killed undoes nothing.
+    Tables that are live need none, and one that runs already is left alone. Tables that are stalled, or whose new
+    generation is, are resumed first, all of them in one backfill: clearing a run whose teardown has retired its
+    backfill goes on where that one ended. A task that is killed undoes nothing.
 
     :param tables: one name or several. (templated)
     :param start_timeout: how many seconds an app may take to come up.

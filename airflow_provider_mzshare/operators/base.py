@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from functools import cached_property
@@ -50,8 +51,9 @@ class MzShareOperator(BaseOperator):
         with no_retry_when_terminal(), closing(self.hook):
             return self.perform(context)
 
+    @abstractmethod
     def perform(self, context: Context) -> Any:
-        raise NotImplementedError
+        """What the operator does; the return value is the task's."""
 
     def note_job(self, job_id: str | None) -> None:
         """For the links of the task."""

@@ -1,4 +1,4 @@
-"""The operator that reads tables: a few rows or a count for other tasks, or a file."""
+"""The operator that reads tables and views: a few rows or a count for other tasks, or a file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_ROWS = 1_000
 
 
 class ReadTableOperator(MzShareOperator):
-    """Read a table now, or as of a time or a tick: the same answer for ever.
+    """Read a table, a view or a source's progress now, or as of a time or a tick: the same answer for ever.
 
-    :param table: the table's name, ``[schema.]name``. (templated)
+    :param table: its name, ``[schema.]name``. (templated)
     :param columns: only these. (templated)
     :param as_of: milliseconds since 1970. (templated)
     :param tick: a tick's number. (templated)
@@ -69,7 +69,7 @@ class ReadTableOperator(MzShareOperator):
         if self.count and self.file:
             raise TerminalError("count and file exclude each other")
         if self.count:
-            return self._read(Query(columns=["_mz_tick"], errors=self.errors)).num_rows
+            return self.hook.count(self.table, errors=self.errors, **self._when())
         query = Query(
             columns=self.columns or None,
             errors=self.errors,
@@ -91,7 +91,10 @@ class ReadTableOperator(MzShareOperator):
         return plain(rows.to_pylist())
 
     def _read(self, query: Query) -> pa.Table:
-        return self.hook.read(self.table, query, as_of_ms=_number("as_of", self.as_of), tick=_number("tick", self.tick))
+        return self.hook.read(self.table, query, **self._when())
+
+    def _when(self) -> dict[str, int | None]:
+        return {"as_of_ms": _number("as_of", self.as_of), "tick": _number("tick", self.tick)}
 
 
 def _number(what: str, value: int | str | None) -> int | None:

@@ -38,7 +38,8 @@ class OffsetsConvergedSensor(BaseSensorOperator):
     :param max_lag: how many ticks the table may be behind when its cutover is asked for.
     :param mzshare_conn_id: the connection that says where the catalog is. (templated)
     :param deferrable: wait in the triggerer, where all sensors on a catalog share one query. Else on the worker, in
-        the sensor's ``mode``.
+        the sensor's ``mode``. With ``mode="reschedule"`` each look is a process of its own that cannot know what was
+        awaited before: a table of the same name, or the old generation after the new one was given up, is taken for it.
     :param poke_interval: seconds between two looks, by default those of ``[mzshare] poll_interval``.
     """
 

@@ -25,7 +25,8 @@ OPERATORS = {
     "CreateSourceOperator", "CreateTableFromSourceOperator", "CreateTablesFromSourceOperator", "StartIngestionOperator",
     "StopIngestionOperator", "StartBackfillOperator", "RetireBackfillOperator", "ResumeTableOperator",
     "ResnapshotTableOperator", "DropTableOperator", "DropSourceOperator", "VerifyCutoverOperator", "ReadTableOperator",
-    "MzShareSQLOperator", "ReconcileOperator", "MaintainOperator",
+    "MzShareSQLOperator", "ReconcileOperator", "MaintainOperator", "MigrateSourceOperator",
+    "PlanSwapOperator", "SwapTablesOperator", "DropUnlessLiveOperator", "CheckSQLOperator",
 }  # fmt: skip
 
 

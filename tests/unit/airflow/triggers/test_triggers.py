@@ -13,6 +13,7 @@ from airflow.serialization.decoders import smart_decode_trigger_kwargs
 from airflow.serialization.encoders import encode_trigger
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog.arrivals import abandon_tables
 from airflow_provider_mzshare.control.catalog.convergence import convergences
 from airflow_provider_mzshare.errors import CatalogMissing, CatalogUnreachable
 from airflow_provider_mzshare.triggers import poller
@@ -107,6 +108,25 @@ def test_it_fails_in_the_words_of_the_app(catalog: Catalog) -> None:
     assert (told["outcome"], told["result"]) == ("failed", None)
     assert told["error"].endswith("failed: MissingProgram: no java")
     assert told["hint"] == "mzshare status late"
+
+
+def test_it_fails_at_once_when_a_table_is_given_up_because_its_app_dies(catalog: Catalog) -> None:
+    log, _ = add_late_tables(catalog, "late")
+    backfill = Backfilling(catalog, log.source_id)
+    backfill.end("lost", "its process is gone")
+
+    async def scenario() -> dict[str, Any]:
+        telling = asyncio.create_task(fired(waiting_for("late")))
+        await until(lambda: poller._pollers)
+        assert not telling.done(), "one that is lost is started again"
+        with catalog.write() as session:
+            abandon_tables(session, backfill.id, backfill.job, "its app died 5 times in a row")
+        return await telling
+
+    told = asyncio.run(scenario())
+    assert (told["outcome"], told["error"]) == ("failed", "table late is stalled: its app died 5 times in a row")
+    assert "ALTER TABLE late RESUME" in told["hint"]
+    assert "mzshare logs late" in told["hint"]
 
 
 def test_a_table_created_anew_under_the_name_is_not_the_one_waited_for(catalog: Catalog) -> None:

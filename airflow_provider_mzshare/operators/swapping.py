@@ -1,0 +1,125 @@
+"""Operators that put one table in the place of another: plan it, swap once, drop the one that lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from airflow_provider_mzshare.errors import TerminalError
+from airflow_provider_mzshare.links import StatusLink
+from airflow_provider_mzshare.operators.base import MzShareOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.hooks.versioning import VersioningHook
+
+
+class _VersioningOperator(MzShareOperator):
+    operator_extra_links = (StatusLink(),)
+
+    def __init__(self, *, table: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+
+    @cached_property
+    def hook(self) -> VersioningHook:
+        from airflow_provider_mzshare.hooks.versioning import VersioningHook
+
+        return VersioningHook(self.mzshare_conn_id)
+
+
+class PlanSwapOperator(_VersioningOperator):
+    """Say how a table is to be replaced: all names, the id of the one that is there, and the views that read it.
+
+    :param table: the name that readers use, ``[schema.]name``. (templated)
+    :param other: the table that is to have the name; default: the same and ``__next``. (templated)
+    :param rollback: the other way: what was replaced takes its name again; ``other`` then says which one, where
+        several are kept.
+    """
+
+    template_fields: Sequence[str] = ("table", "other", *MzShareOperator.template_fields)
+
+    def __init__(self, *, other: str | None = None, rollback: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.other, self.rollback = other, rollback
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Returns ``table``, ``old_id``, ``other``, ``keep_as``, ``views``, and for a rollback ``new_id``."""
+        if not self.rollback:
+            return self.hook.plan_swap(self.table, self.other or None).to_json()
+        plan = self.hook.plan_rollback(self.table, self.other or None)
+        return {**plan.to_json(), "new_id": self.hook.table(plan.other).id}
+
+
+class SwapTablesOperator(_VersioningOperator):
+    """Give a table the name of another, in one transaction: readers of the name see the one or the other, whole.
+
+    Tried again, it does not swap back: ``new_id`` tells that it was done.
+
+    :param table: the name that readers use, ``[schema.]name``. (templated)
+    :param other: the table that is to have it. (templated)
+    :param new_id: that table's id, as ``u7``. (templated)
+    :param keep_as: what the replaced table is called from then on; default: the name of the other. (templated)
+    :param keep_days: how long it is to be kept; only told in the answer, as ``keep_until``. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "table", "other", "new_id", "keep_as", "keep_days", *MzShareOperator.template_fields,
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        other: str,
+        new_id: str,
+        keep_as: str | None = None,
+        keep_days: float | str = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.other, self.new_id, self.keep_as, self.keep_days = other, new_id, keep_as, keep_days
+
+    def perform(self, context: Context) -> dict[str, Any]:
+        """Returns ``table``, ``new_id``, ``old_id``, ``keep_as``, ``changed`` and ``keep_until``."""
+        days = _days(self.keep_days)
+        swapped = self.hook.swap(self.table, self.other, new_id=self.new_id, keep_as=self.keep_as or None)
+        self.log.info("%s is %s%s", swapped.table, swapped.new_id, "" if swapped.changed else ": it was already")
+        self.publish(context, [swapped.table])
+        until = datetime.now(timezone.utc) + timedelta(days=days)
+        return {**swapped.to_json(), "keep_until": until.isoformat()}
+
+
+class DropUnlessLiveOperator(_VersioningOperator):
+    """Drop the table that was to take a name, unless it has got it. For a teardown: the live one is not touched.
+
+    :param table: the name that readers use. (templated)
+    :param other: the table that was to have it. (templated)
+    :param old_id: the id of the table that was to be replaced. (templated)
+    :param keep: leave it, for a look at what is wrong. (templated)
+    """
+
+    template_fields: Sequence[str] = ("table", "other", "old_id", "keep", *MzShareOperator.template_fields)
+
+    def __init__(self, *, other: str, old_id: str, keep: bool | str = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.other, self.old_id, self.keep = other, old_id, keep
+
+    def perform(self, context: Context) -> str:
+        keep = str(self.keep).lower() == "true"
+        done = self.hook.drop_unless_live(self.table, self.other, old_id=self.old_id, keep=keep)
+        self.log.info(done)
+        return done
+
+
+def _days(value: float | str) -> float:
+    """A template renders to text."""
+    try:
+        days = float(value)
+    except ValueError:
+        days = -1.0
+    if not 0 <= days <= 36_500:
+        raise TerminalError(f"keep_days is a number of days from 0 on, not {value!r}")
+    return days

@@ -1,0 +1,249 @@
+"""Replace a table by one with other columns, without a moment in which its name cannot be read.
+
+1. A new table on the same reference is made, filled by a temporary backfill and cut over: exactly, while the old one
+   goes on.
+2. Your checks run: each a SELECT over the tables `new` and `old` that must be true.
+3. Somebody approves (Required Actions), with the plan and the certificate at hand. Can be switched off.
+4. The tables change names in one transaction. Whoever reads the name sees the old table or the new one, whole.
+5. The old table is kept for some days as `<table>__old_<id>`, goes on being filled, and is then dropped.
+
+* **A failed check or a rejection** leaves the old table live and drops the new one.
+* **To go back**, run this with the action `rollback`: the kept table takes its name again.
+* **Views** are bound to a table's id, not to its name: those on the old table go on reading it. Make them anew before
+  it is dropped; the drop refuses until then.
+* **Prerequisites:** a source whose app runs (see `mzshare_quickstart`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timezone
+from typing import Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.standard.sensors.date_time import DateTimeSensorAsync
+from airflow.sdk import BaseOperator, Param, TaskGroup, chain, dag, task
+
+from airflow_provider_mzshare.operators.checking import CheckSQLOperator
+from airflow_provider_mzshare.operators.ingestion import ReconcileOperator
+from airflow_provider_mzshare.operators.swapping import DropUnlessLiveOperator, PlanSwapOperator, SwapTablesOperator
+from airflow_provider_mzshare.operators.tables import DropTableOperator
+from airflow_provider_mzshare.task_groups import add_tables
+
+TABLE = "{{ params.table }}"
+
+
+def pulled(task_id: str, key: str) -> str:
+    """What a task of this run has answered, for a template."""
+    return f"{{{{ ti.xcom_pull(task_ids='{task_id}')['{key}'] }}}}"
+
+
+PARAMS = {
+    "action": Param(
+        "replace",
+        type="string",
+        enum=["replace", "rollback"],
+        title="Action",
+        description="replace: the whole way. rollback: give the kept table its name back.",
+    ),
+    "table": Param(type="string", minLength=1, title="Table", description="[schema.]name that readers use."),
+    "source": Param("shop", type="string", minLength=1, title="Source", description="The source that feeds it."),
+    "new_table": Param(
+        None,
+        type=["null", "string"],
+        title="New table, or the kept one",
+        description="Empty: the table's name and __next. For a rollback: which kept table, if there are several.",
+    ),
+    "reference": Param(
+        None, type=["null", "string"], title="Reference", description="What of the source. Empty: its topic."
+    ),
+    "columns": Param(
+        None,
+        type=["null", "string"],
+        format="multiline",
+        title="Columns of the new table",
+        description="name type, name type, … by the names of the records' fields. "
+        "Empty: the whole record in one column, data.",
+    ),
+    "include": Param(
+        None,
+        type=["null", "string"],
+        title="Metadata columns",
+        description="Any of partition, offset, timestamp, key. Empty: none.",
+    ),
+    "format": Param(
+        "json",
+        type="string",
+        enum=["json", "text", "bytes", "none"],
+        title="Format",
+        description="How records are decoded. none: the upstream has columns of its own.",
+    ),
+    "on_decode_error": Param(
+        "record",
+        type="string",
+        enum=["record", "stop"],
+        title="What cannot be decoded",
+        description="record: it goes to the new table's errors. stop: the new table stalls.",
+    ),
+    "retain_history": Param(
+        "1 day", type="string", title="History", description="How far back the new table can be read, as 7 days."
+    ),
+    "checks": Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        title="Checks",
+        description="SELECTs that must be true, one a line, over the tables new and old: "
+        "SELECT (SELECT count(*) FROM new) = (SELECT count(*) FROM old)",
+    ),
+    "approval": Param(True, type="boolean", title="Ask for approval", description="Off: swap as soon as all is well."),
+    "keep_days": Param(
+        7, type="number", minimum=0, title="Keep the old table (days)", description="It goes on being filled."
+    ),
+    "drop_on_failure": Param(
+        True,
+        type="boolean",
+        title="Drop the new table after a failure",
+        description="Off: it stays, for a look at what is wrong.",
+    ),
+}
+
+
+@dag(
+    schedule=None,
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),
+    catchup=False,
+    tags=["mzshare"],
+    doc_md=__doc__,
+    params=PARAMS,
+)
+def mzshare_blue_green() -> None:
+    @task.branch
+    def choose(params: dict[str, Any] | None = None) -> str:
+        return "plan" if (params or {})["action"] == "replace" else "plan_rollback"
+
+    plan = PlanSwapOperator(task_id="plan", table=TABLE, other="{{ params.new_table or '' }}")
+    plan_rollback = PlanSwapOperator(
+        task_id="plan_rollback", table=TABLE, other="{{ params.new_table or '' }}", rollback=True
+    )
+    swap_back = SwapTablesOperator(
+        task_id="swap_back",
+        table=pulled("plan_rollback", "table"),
+        other=pulled("plan_rollback", "other"),
+        new_id=pulled("plan_rollback", "new_id"),
+        keep_as=pulled("plan_rollback", "keep_as"),
+    )
+    swap = swapped_when_approved(plan)
+    drop_new = DropUnlessLiveOperator(
+        task_id="drop_new",
+        table=pulled("plan", "table"),
+        other=pulled("plan", "other"),
+        old_id=pulled("plan", "old_id"),
+        keep="{{ not params.drop_on_failure }}",
+    )
+    keep = DateTimeSensorAsync(task_id="keep", target_time=pulled("swap", "keep_until"))
+    drop_old = DropTableOperator(task_id="drop_old", table=pulled("swap", "keep_as"))
+    chain(choose(), [plan, plan_rollback])
+    chain(swap, keep, drop_old, ReconcileOperator(task_id="tidy_up"))
+    chain(swap, drop_new.as_teardown(setups=plan))
+    chain(plan_rollback, swap_back)
+
+
+def swapped_when_approved(plan: BaseOperator) -> BaseOperator:
+    """From the plan to the swap."""
+
+    @task.branch
+    def ask(params: dict[str, Any] | None = None) -> str:
+        return "approve" if (params or {})["approval"] else "swap"
+
+    check = CheckSQLOperator(
+        task_id="check",
+        checks="{{ params.checks }}",
+        tables={"new": pulled("plan", "other"), "old": pulled("plan", "table")},
+    )
+    approve = ApprovalOperator(
+        task_id="approve",
+        subject=f"Swap {TABLE}?",
+        body="{{ ti.xcom_pull(task_ids='identify')['summary'] }}",
+    )
+    swap = SwapTablesOperator(
+        task_id="swap",
+        table=pulled("identify", "table"),
+        other=pulled("identify", "other"),
+        new_id=pulled("identify", "new_id"),
+        keep_as=pulled("identify", "keep_as"),
+        keep_days="{{ params.keep_days }}",
+        trigger_rule="none_failed_min_one_success",
+    )
+    chain(plan, added_table(), check, identified(), ask(), [approve, swap])
+    chain(approve, swap)
+    return swap
+
+
+def added_table() -> TaskGroup:
+    return add_tables(
+        "new_table",
+        source="{{ params.source }}",
+        tables=[
+            {
+                "name": pulled("plan", "other"),
+                "columns": "{{ params.columns or '' }}",
+                "format": "{{ params.format }}",
+                "reference": "{{ params.reference or '' }}",
+                "include": "{{ params.include or '' }}",
+                "options": {
+                    "retain_history": "{{ params.retain_history }}",
+                    "on_decode_error": "{{ params.on_decode_error }}",
+                },
+            }
+        ],
+    )
+
+
+@task(task_id="identify")
+def identified(params: dict[str, Any] | None = None, ti: Any = None) -> dict[str, Any]:
+    """The new table's id beside the plan's names, and all that somebody who approves has to know.
+
+    The swap goes by this and not by the plan: a plan that is made again, because a task was cleared, finds the swapped
+    tables.
+    """
+    from airflow_provider_mzshare.control.names import typed_name
+    from airflow_provider_mzshare.control.sql.items import ShowCreate
+    from airflow_provider_mzshare.hooks.mzshare import MzShareHook
+
+    plan = ti.xcom_pull(task_ids="plan")
+    proof = ti.xcom_pull(task_ids="new_table.verify_1")
+    checks = ti.xcom_pull(task_ids="check") or []
+    hook = MzShareHook()
+    try:
+        new_id = hook.table(plan["other"]).id
+        names = (plan["table"], plan["other"])
+        shown = [hook.run_statement(ShowCreate("table", typed_name(name))).rows for name in names]
+    finally:
+        hook.close()
+    was, will_be = (str(rows[0]["create_sql"]) for rows in shown if rows)
+    views = ", ".join(plan["views"]) or "none"
+    lines = [
+        f"**{plan['table']}** is `{plan['old_id']}` now and will be `{new_id}`.",
+        f"The old one is kept as {plan['keep_as']} for {(params or {})['keep_days']} days, then dropped.",
+        f"Views that read the old one and go on doing so: {views}.",
+        "### Now",
+        _fenced(was, "sql"),
+        "### Then",
+        _fenced(will_be, "sql"),
+        "### Checks",
+        "\n".join(f"* true at {one['ticks']}: `{one['check']}`" for one in checks) or "None were given.",
+        "### Certificate",
+        _fenced(json.dumps(proof, indent=2), "json"),
+    ]
+    return {**plan, "new_id": str(new_id), "summary": "\n\n".join(lines)}
+
+
+def _fenced(text: str, language: str) -> str:
+    """As a block of Markdown that nothing in the text can end."""
+    fence = "`" * (3 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+mzshare_blue_green()
