@@ -19,7 +19,7 @@ Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]
 
 TABLE_FIELDS = ("name", "columns", "format", "include", "reference", "snapshot", "options")
-TABLE_OPTIONS = ("on_decode_error", "retain_history")
+TABLE_OPTIONS = ("on_decode_error", "retain_history", "text_columns", "exclude_columns")
 SOURCE_OPTIONS = {name.lower().replace(" ", "_"): setting for name, setting in SOURCE_SETTINGS.items()}
 
 
@@ -48,7 +48,10 @@ def source_statement(
 
 
 def table_statement(source: str, table: Mapping[str, Any]) -> str:
-    """:param table: ``name``, ``columns``, ``format``, ``include``, ``reference``, ``snapshot``, ``options``."""
+    """:param table: ``name``, ``columns``, ``format``, ``include``, ``reference``, ``snapshot``, ``options``.
+
+    A reference that is a text is one name, dots and all, as a topic's; one with a schema is a list of its parts.
+    """
     _check_known("table", table, TABLE_FIELDS)
     if not table.get("name"):
         raise StatementError("a table needs a name")
@@ -59,15 +62,29 @@ def table_statement(source: str, table: Mapping[str, Any]) -> str:
             name=typed_name(str(table["name"])),
             if_not_exists=True,
             source=typed_name(source),
-            reference=(str(table["reference"]),) if table.get("reference") else None,
+            reference=_reference(table.get("reference")),
             format=_format(table.get("format") or "json"),
             columns=column_specs(table.get("columns") or ()),
             include=_includes(table.get("include") or ()),
             on_decode_error=_one_of("on_decode_error", options.get("on_decode_error") or "record", ("record", "stop")),
             retain_history_seconds=_seconds(options.get("retain_history")),
             snapshot=_boolean("snapshot", table.get("snapshot", True)),
+            text_columns=_names(options.get("text_columns")),
+            exclude_columns=_names(options.get("exclude_columns")),
         )
     )
+
+
+def _reference(given: Any) -> tuple[str, ...] | None:
+    if not given:
+        return None
+    return (given,) if isinstance(given, str) else tuple(str(part) for part in given)
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """``"a, b"`` or ``["a", "b"]``: names as they are, without quotes."""
+    found = given.split(",") if isinstance(given, str) else given or ()
+    return tuple(name for one in found if (name := str(one).strip()))
 
 
 def column_specs(columns: Columns) -> tuple[ColumnSpec, ...]:

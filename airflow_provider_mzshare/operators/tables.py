@@ -59,11 +59,13 @@ class CreateTableFromSourceOperator(_CreateOperator):
     :param source: the source's name. (templated)
     :param columns: ``"id bigint, note text"`` or ``[{"name": "id", "type": "bigint"}]``; none: the whole record in the
         one column ``data``. (templated)
-    :param format: ``json``, ``text`` or ``bytes``. (templated)
+    :param format: ``json``, ``text`` or ``bytes``; ``none`` where the source has columns of its own. (templated)
     :param include: metadata columns: ``"offset, key"`` or ``[{"what": "offset", "name": "o"}]``. (templated)
-    :param reference: what of the source; default: its topic. (templated)
+    :param reference: what of the source, a name or a list of its parts (``["auction", "bids"]``); default: the only one
+        it has, as a topic. (templated)
     :param snapshot: False: begin where the source stands now, without a backfill. (templated)
-    :param options: ``{"on_decode_error": "stop", "retain_history": "7 days"}``. (templated)
+    :param options: ``{"on_decode_error": "stop", "retain_history": "7 days"}``; ``text_columns`` and
+        ``exclude_columns``, as ``"a, b"`` or ``["a", "b"]``, where the source has columns of its own. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -78,7 +80,7 @@ class CreateTableFromSourceOperator(_CreateOperator):
         columns: Columns = (),
         format: str = "json",
         include: Includes = (),
-        reference: str | None = None,
+        reference: str | Sequence[str] | None = None,
         snapshot: bool | str = True,
         options: Mapping[str, Any] | None = None,
         **kwargs: Any,

@@ -60,6 +60,16 @@ def test_a_table_of_text_from_a_form_is_the_table_of_values() -> None:
     assert [i.name for i in table.include] == ["offset", "key"]
 
 
+def test_a_table_of_a_source_that_has_columns_names_its_reference_by_parts() -> None:
+    options = {"text_columns": "id, At", "exclude_columns": ["note"]}
+    given = {"name": "bids", "format": "none", "reference": ["auction", "bids"], "options": options}
+    table: CreateTable = parsed(table_statement("s", given))
+    assert (table.reference, table.format) == (("auction", "bids"), "none")
+    assert (table.text_columns, table.exclude_columns) == (("id", "At"), ("note",))
+    topic: CreateTable = parsed(table_statement("s", {"name": "t", "reference": "my.topic"}))
+    assert topic.reference == ("my.topic",)
+
+
 def _is_name(text: str) -> bool:
     try:
         check_name(text, "a name")
