@@ -139,7 +139,7 @@ def mzshare_blue_green() -> None:
         task_id="drop_new",
         table=pulled("plan", "table"),
         other=pulled("plan", "other"),
-        old_id=pulled("plan", "old_id"),
+        last_id=pulled("plan", "last_id"),
         keep="{{ not params.drop_on_failure }}",
     )
     keep = DateTimeSensorAsync(task_id="keep", target_time=pulled("swap", "keep_until"))
@@ -210,6 +210,7 @@ def identified(params: dict[str, Any] | None = None, ti: Any = None) -> dict[str
     """
     from airflow_provider_mzshare.control.names import typed_name
     from airflow_provider_mzshare.control.sql.items import ShowCreate
+    from airflow_provider_mzshare.control.versioning import kept_for
     from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 
     plan = ti.xcom_pull(task_ids="plan")
@@ -222,11 +223,12 @@ def identified(params: dict[str, Any] | None = None, ti: Any = None) -> dict[str
         shown = [hook.run_statement(ShowCreate("table", typed_name(name))).rows for name in names]
     finally:
         hook.close()
+    keep_as = kept_for(plan["keep_as"], new_id)
     was, will_be = (str(rows[0]["create_sql"]) for rows in shown if rows)
     views = ", ".join(plan["views"]) or "none"
     lines = [
         f"**{plan['table']}** is `{plan['old_id']}` now and will be `{new_id}`.",
-        f"The old one is kept as {plan['keep_as']} for {(params or {})['keep_days']} days, then dropped.",
+        f"The old one is kept as {keep_as} for {(params or {})['keep_days']} days, then dropped.",
         f"Views that read the old one and go on doing so: {views}.",
         "### Now",
         _fenced(was, "sql"),
@@ -237,7 +239,7 @@ def identified(params: dict[str, Any] | None = None, ti: Any = None) -> dict[str
         "### Certificate",
         _fenced(json.dumps(proof, indent=2), "json"),
     ]
-    return {**plan, "new_id": str(new_id), "summary": "\n\n".join(lines)}
+    return {**plan, "new_id": str(new_id), "keep_as": keep_as, "summary": "\n\n".join(lines)}
 
 
 def _fenced(text: str, language: str) -> str:

@@ -14,6 +14,7 @@ from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.backfills import Backfill, active_backfills
 from airflow_provider_mzshare.control.catalog.models import TickRow
+from airflow_provider_mzshare.control.hints import command
 from airflow_provider_mzshare.errors import JobFailed, LaunchFailed, TerminalError, WaitTimeout
 from airflow_provider_mzshare.types.ids import ItemId, JobId
 
@@ -65,7 +66,7 @@ def _ingesting(session: Session, source_id: ItemId) -> Ingesting | None:
     if source.status != "active":
         raise JobFailed(f"source {source.display} is {source.status}: {source.message or source.reason}")
     if source.desired != "running":
-        raise TerminalError(f"source {source.display} was asked to stop", hint=f"mzshare start {source.display}")
+        raise TerminalError(f"source {source.display} was asked to stop", hint=command("start", source.display))
     if not items.list_tables(session, source_id):
         raise TerminalError(f"source {source.display} has no tables", hint="CREATE TABLE … FROM SOURCE … first")
     active = job_rows.active_jobs(session, source_id, kind="ingest")
@@ -109,7 +110,7 @@ def backfills_of(session: Session, table_ids: Sequence[ItemId]) -> Sequence[Back
 def _backfill_job(session: Session, backfill: Backfill) -> JobId | None:
     source = items.get_source_item(session, backfill.source_id)
     if source.desired != "running":
-        raise TerminalError(f"source {source.display} was asked to stop", hint=f"mzshare start {source.display}")
+        raise TerminalError(f"source {source.display} was asked to stop", hint=command("start", source.display))
     active = job_rows.active_jobs(session, kind="backfill", backfill_id=backfill.id)
     if not active:
         last = job_rows.last_jobs(session, None, 1, kind="backfill", backfill_id=backfill.id)

@@ -57,6 +57,8 @@ class Checks:
     def __init__(self, catalog: Catalog, connections: ConnectionStore, *, looks: bool) -> None:
         self._catalog, self._connections, self._looks = catalog, connections, looks
         self._names = ForeseenNames()
+        self._freeing = False
+        """An earlier statement drops more than it names: a name that is taken now may be free by then."""
         self._asked: dict[tuple[ItemId, Position], Mapping[str, float]] = {}
         self._offered: dict[ItemId, References] = {}
         self._opened: dict[ItemId, Upstream] = {}
@@ -87,6 +89,7 @@ class Checks:
                 self._names.make(statement.name)
         else:
             self._names.note(statement)
+            self._freeing = self._freeing or isinstance(statement, (sql.DropItem, sql.DropSubsources, sql.DropSchema))
 
     def _check(self, statement: sql.Plain, *, explained: bool) -> Checked[Any]:
         if isinstance(statement, sql.CreateSource):
@@ -106,7 +109,7 @@ class Checks:
     def _new_source(self, statement: sql.CreateSource, explained: bool) -> Checked[sql.CreateSource]:
         if statement.spec.legacy is not None:
             check_shape(statement.name, statement.spec, statement.spec.legacy.shape)
-        present = self._present(statement.name)
+        present = None if self._freeing else self._present(statement.name)
         if present is not None and not statement.if_not_exists:
             raise NameTaken(present.display, present.kind, "source")
         if present is not None or isinstance(self._names.behind(statement.name), Made):
@@ -117,7 +120,10 @@ class Checks:
 
     def _refreshed(self, statement: sql.RefreshReferences, explained: bool) -> Checked[sql.RefreshReferences]:
         asked = statement.source
-        source = self._present(QualifiedName("public", asked) if isinstance(asked, str) else asked)
+        name = QualifiedName("public", asked) if isinstance(asked, str) else asked
+        if isinstance(made := self._names.behind(name), Made):
+            return Checked(statement, explained, references=made.references)
+        source = self._present(name)
         if source is None and isinstance(asked, str) and is_item_id(asked):
             with self._catalog.read() as session:
                 source = items.get_live_item(session, ItemId(asked))
@@ -132,7 +138,8 @@ class Checks:
         if isinstance(made, Made):
             return Checked(statement, explained, references=made.references)
         source = self._present(statement.source)
-        if not isinstance(source, items.SourceItem) or self._present(statement.name) is not None:
+        is_taken = self._present(statement.name) is not None and not self._freeing
+        if not isinstance(source, items.SourceItem) or is_taken:
             return Checked(statement, explained)
         state = self._state(source.id)
         references = self._references(source)

@@ -17,14 +17,15 @@ from airflow_provider_mzshare.control.catalog import Catalog, lookup
 from airflow_provider_mzshare.control.catalog.dependents import leaving_with
 from airflow_provider_mzshare.control.catalog.drops import drop
 from airflow_provider_mzshare.control.catalog.models import ItemRow
-from airflow_provider_mzshare.control.catalog.naming import Name, lock_namespace
+from airflow_provider_mzshare.control.catalog.naming import Name, last_item_id, lock_namespace
 from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
 from airflow_provider_mzshare.control.catalog.schemas import Bearer
 from airflow_provider_mzshare.control.definition_errors import StillUsed
+from airflow_provider_mzshare.control.hints import command
 from airflow_provider_mzshare.control.names import typed_name
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.errors import TerminalError
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.ids import ItemId, is_item_id
 
 NEXT = "__next"
 OLD = "__old_"
@@ -35,7 +36,8 @@ class SwapPlan:
     """Names are full and written as in SQL.
 
     :param table: the name that readers use. :param other: the table that is to have it.
-    :param keep_as: what the replaced one is called until it is dropped.
+    :param keep_as: what the replaced one is called until it is dropped; ``kept_for`` makes it this swap's alone.
+    :param last_id: the newest id when this was planned: what is to be made for the swap has a newer one.
     :param views: those that read the replaced one: they go on reading it.
     """
 
@@ -43,6 +45,7 @@ class SwapPlan:
     old_id: str
     other: str
     keep_as: str
+    last_id: str
     views: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -64,18 +67,51 @@ class Swapped:
 
 
 def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPlan:
-    """:param other: the new table's name; by default the table's own and ``__next``."""
+    """For a table that is still to be made.
+
+    :param other: its name, which must be free: what fails on the way is dropped. By default the table's own and
+        ``__next``.
+    """
     name = typed_name(table)
+    new = typed_name(other) if other else QualifiedName(name.schema, f"{name.name}{NEXT}")
     with catalog.read() as session:
-        present = lookup.find_table(session, (name.schema, name.name))
-        views = _views_on(session, present)
+        if (taken := lookup.find(session, _pair(new))) is not None:
+            raise TerminalError(
+                f"there is a {taken.kind} {new} already: it would be taken for the new {name}",
+                hint="another name for the new table, or drop what has this one",
+            )
+        return _plan(session, name, new)
+
+
+def _plan(session: Session, name: QualifiedName, other: QualifiedName) -> SwapPlan:
+    present = _own_table(session, name)
+    views = _views_on(session, present)
     return SwapPlan(
         table=str(name),
         old_id=present.id,
-        other=str(typed_name(other) if other else QualifiedName(name.schema, f"{name.name}{NEXT}")),
+        other=str(other),
         keep_as=str(_kept_name(name, present.id)),
+        last_id=last_item_id(session),
         views=tuple(full_name(view.name) for view in views),
     )
+
+
+def _own_table(session: Session, name: QualifiedName) -> lookup.TableItem:
+    """Names of an old-style source's outputs are a part of its statement."""
+    found = lookup.find_table(session, _pair(name))
+    if found.kind != "table":
+        source = lookup.get_source_item(session, found.source_id)
+        raise TerminalError(
+            f"{name} is an output of the old-style source {source.display}: only tables change places",
+            hint=command("migrate", source.display),
+        )
+    return found
+
+
+def kept_for(keep_as: str, new_id: str) -> str:
+    """A name that no other swap of these tables gives: a drop that waits for one swap must not meet another's."""
+    name = typed_name(keep_as)
+    return str(QualifiedName(name.schema, f"{name.name}_{new_id}"))
 
 
 def _kept_name(name: QualifiedName, item_id: ItemId) -> QualifiedName:
@@ -100,7 +136,8 @@ def plan_rollback(catalog: Catalog, table: str, kept: str | None = None) -> Swap
             f"which table shall be {name} again? {there}",
             hint="say which one was kept" if choices else "mzshare status",
         )
-    return plan_swap(catalog, table, choices[0])
+    with catalog.read() as session:
+        return _plan(session, name, typed_name(choices[0]))
 
 
 def _kept_tables(catalog: Catalog, name: QualifiedName) -> list[str]:
@@ -110,9 +147,12 @@ def _kept_tables(catalog: Catalog, name: QualifiedName) -> list[str]:
     )
     with catalog.read() as session:
         rows = session.execute(here.order_by(ItemRow.number)).all()
-    return [
-        str(QualifiedName(name.schema, row.name)) for row in rows if row.name == _kept_name(name, ItemId(row.id)).name
-    ]
+    return [str(QualifiedName(name.schema, row.name)) for row in rows if _was_kept(name, row.id, row.name)]
+
+
+def _was_kept(name: QualifiedName, item_id: ItemId, called: str) -> bool:
+    kept = _kept_name(name, item_id).name
+    return called == kept or (called.startswith(f"{kept}_") and is_item_id(called.removeprefix(f"{kept}_")))
 
 
 def swap_once(catalog: Catalog, table: str, other: str, *, new_id: str, keep_as: str | None = None) -> Swapped:
@@ -124,11 +164,11 @@ def swap_once(catalog: Catalog, table: str, other: str, *, new_id: str, keep_as:
     kept = typed_name(keep_as) if keep_as else from_
     with catalog.write() as session:
         lock_namespace(session)
-        live = lookup.find_table(session, _pair(name))
+        live = _own_table(session, name)
         if live.id == new_id:
             before = lookup.find(session, _pair(kept))
             return Swapped(str(name), new_id, before.id if before else None, str(kept), changed=False)
-        next_one = lookup.find_table(session, _pair(from_))
+        next_one = _own_table(session, from_)
         if next_one.id != new_id:
             raise TerminalError(
                 f"table {from_} is {next_one.id}, and {name} is {live.id}: neither is {new_id}, which was to take the "
@@ -141,17 +181,17 @@ def swap_once(catalog: Catalog, table: str, other: str, *, new_id: str, keep_as:
     return Swapped(str(name), new_id, live.id, str(kept), changed=True)
 
 
-def drop_unless_live(catalog: Catalog, table: str, other: str, *, old_id: str, keep: bool = False) -> str:
+def drop_unless_live(catalog: Catalog, table: str, other: str, *, last_id: str, keep: bool = False) -> str:
     """Drop ``other``, which was to take the name ``table``, unless it has got it. Returns what was done.
 
-    :param old_id: the table that was to be replaced: it is never dropped here, whatever it is called by now.
+    :param last_id: as the plan says it: what is not newer was not made for this swap, and is never dropped here.
     :param keep: leave the loser, for a look at what is wrong.
     """
     name, loser = typed_name(table), typed_name(other)
     with catalog.write() as session:
         lock_namespace(session)
         present = lookup.find(session, _pair(loser))
-        if present is None or present.kind != "table" or present.id == old_id or loser == name:
+        if present is None or present.kind != "table" or not _is_newer(present.id, last_id) or loser == name:
             return f"there is no new table {loser}: nothing to drop"
         if keep:
             return f"{loser} {present.id} is kept; {name} is what it was"
@@ -160,6 +200,10 @@ def drop_unless_live(catalog: Catalog, table: str, other: str, *, old_id: str, k
             raise StillUsed("table", str(loser), used)
         drop(session, Bearer(present.id, present.kind, present.name))
     return f"dropped {loser} {present.id}; {name} is what it was"
+
+
+def _is_newer(item_id: str, than: str) -> bool:
+    return int(item_id[1:]) > int(than[1:])
 
 
 def _pair(name: QualifiedName) -> Name:

@@ -29,8 +29,8 @@ class VersioningHook(MzShareHook):
     def swap(self, table: str, other: str, *, new_id: str, keep_as: str | None = None) -> Swapped:
         return swap_once(self.catalog, table, other, new_id=new_id, keep_as=keep_as)
 
-    def drop_unless_live(self, table: str, other: str, *, old_id: str, keep: bool = False) -> str:
-        return drop_unless_live(self.catalog, table, other, old_id=old_id, keep=keep)
+    def drop_unless_live(self, table: str, other: str, *, last_id: str, keep: bool = False) -> str:
+        return drop_unless_live(self.catalog, table, other, last_id=last_id, keep=keep)
 
     def check(self, checks: Sequence[str], tables: Mapping[str, str]) -> list[CheckResult]:
         stand_ins = {plain: typed_name(name) for plain, name in tables.items()}

@@ -47,11 +47,14 @@ class PlanSwapOperator(_VersioningOperator):
         self.other, self.rollback = other, rollback
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Returns ``table``, ``old_id``, ``other``, ``keep_as``, ``views``, and for a rollback ``new_id``."""
+        """Returns ``table``, ``old_id``, ``other``, ``keep_as``, ``last_id``, ``views``; for a rollback ``new_id``."""
         if not self.rollback:
             return self.hook.plan_swap(self.table, self.other or None).to_json()
+        from airflow_provider_mzshare.control.versioning import kept_for
+
         plan = self.hook.plan_rollback(self.table, self.other or None)
-        return {**plan.to_json(), "new_id": self.hook.table(plan.other).id}
+        new_id = self.hook.table(plan.other).id
+        return {**plan.to_json(), "new_id": new_id, "keep_as": kept_for(plan.keep_as, new_id)}
 
 
 class SwapTablesOperator(_VersioningOperator):
@@ -97,19 +100,19 @@ class DropUnlessLiveOperator(_VersioningOperator):
 
     :param table: the name that readers use. (templated)
     :param other: the table that was to have it. (templated)
-    :param old_id: the id of the table that was to be replaced. (templated)
+    :param last_id: the newest id when the swap was planned: only what was made since is dropped. (templated)
     :param keep: leave it, for a look at what is wrong. (templated)
     """
 
-    template_fields: Sequence[str] = ("table", "other", "old_id", "keep", *MzShareOperator.template_fields)
+    template_fields: Sequence[str] = ("table", "other", "last_id", "keep", *MzShareOperator.template_fields)
 
-    def __init__(self, *, other: str, old_id: str, keep: bool | str = False, **kwargs: Any) -> None:
+    def __init__(self, *, other: str, last_id: str, keep: bool | str = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.other, self.old_id, self.keep = other, old_id, keep
+        self.other, self.last_id, self.keep = other, last_id, keep
 
     def perform(self, context: Context) -> str:
         keep = str(self.keep).lower() == "true"
-        done = self.hook.drop_unless_live(self.table, self.other, old_id=self.old_id, keep=keep)
+        done = self.hook.drop_unless_live(self.table, self.other, last_id=self.last_id, keep=keep)
         self.log.info(done)
         return done
 

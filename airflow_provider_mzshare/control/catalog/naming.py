@@ -28,6 +28,12 @@ def lock_namespace(session: Session) -> None:
     session.execute(select(CounterRow.value).where(CounterRow.name == "item").with_for_update())
 
 
+def last_item_id(session: Session) -> ItemId:
+    """The newest that was given; ``u0`` before the first."""
+    value = session.scalar(select(CounterRow.value).where(CounterRow.name == "item"))
+    return ItemId(f"u{value or 0}")
+
+
 def next_item_id(session: Session) -> ItemId:
     """The counter only grows, so an id stays with its item even after a drop."""
     return format_item_id(_next_number(session, "item"))

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.types.specs import KafkaSourceSpec
 def refresh(session: Session, checked: Checked[sql.RefreshReferences], context: Context) -> Result:
     """The upstream was asked before; what it said takes the place of what was known."""
     items.lock_namespace(session)
-    source = None if checked.source_id is None else items.get_live_item(session, checked.source_id)
+    source = _asked(session, checked)
     if not isinstance(source, items.SourceItem) or checked.references is None:
         raise ChangedMeanwhile(f"source {checked.statement.source}")
     lock_source(session, source.id)
@@ -35,6 +35,14 @@ def refresh(session: Session, checked: Checked[sql.RefreshReferences], context: 
     changed = len(before ^ after)
     note = f"{count} reference{'' if count == 1 else 's'}, {'the same as before' if not changed else 'changed'}"
     return done("ALTER SOURCE", full_name(source.name), source.id, context.dry_run, note)
+
+
+def _asked(session: Session, checked: Checked[sql.RefreshReferences]) -> items.Item | None:
+    """The source whose upstream was asked, or the one that this transaction has just made."""
+    if checked.source_id is not None:
+        return items.get_live_item(session, checked.source_id)
+    name = checked.statement.source
+    return items.find(session, ("public", name) if isinstance(name, str) else (name.schema, name.name))
 
 
 def check_namespace(source: items.SourceItem, references: Collection[StoredReference], namespace: str) -> None:

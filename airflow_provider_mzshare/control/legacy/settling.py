@@ -15,6 +15,7 @@ from airflow_provider_mzshare.control.catalog.object_models import MigrationRow
 from airflow_provider_mzshare.control.catalog.states import lock_source
 from airflow_provider_mzshare.control.definition_errors import NotPossible, run_sql
 from airflow_provider_mzshare.control.executing.context import Context
+from airflow_provider_mzshare.control.hints import command
 from airflow_provider_mzshare.control.legacy.outputs import NamedOutput, described
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.types.ids import ItemId
@@ -86,5 +87,5 @@ def check_progress_may_go(session: Session, item: items.ProgressItem) -> None:
     if session.scalar(select(open_)):
         raise NotPossible(
             f"{item.display} is kept until the migration of source {source.display} is finalized",
-            hint=f"mzshare migrate {source.display} --finalize",
+            hint=f"{command('migrate', source.display)} --finalize",
         )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DataError, DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.base import Base
@@ -19,6 +19,7 @@ from airflow_provider_mzshare.control.relations.problems import MAX_ROWS, MAX_SE
 from airflow_provider_mzshare.control.views.problems import BadQuery
 
 _CANCELED, _READ_ONLY = "57014", "25006"
+_QUERYS_FAULT = (ProgrammingError, DataError, IntegrityError)
 _STEPS = 10_000
 """SQLite is asked so often, in its own instructions, whether its time is up."""
 
@@ -56,6 +57,8 @@ def _sqlite(connection: Connection) -> Iterator[None]:
     deadline = time.monotonic() + MAX_SECONDS
     connection.exec_driver_sql("PRAGMA query_only = 1")
     raw.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    # Unlike PostgreSQL's, SQLite's LIKE does not tell upper from lower case.
+    connection.exec_driver_sql("PRAGMA case_sensitive_like = 1")
     raw.set_authorizer(_through_views)
     try:
         yield
@@ -63,13 +66,17 @@ def _sqlite(connection: Connection) -> Iterator[None]:
         # Python 3.10 cannot take an authorizer away.
         raw.set_authorizer(lambda *_: sqlite3.SQLITE_OK)
         raw.set_progress_handler(None, 0)
+        connection.exec_driver_sql("PRAGMA case_sensitive_like = 0")
         connection.exec_driver_sql("PRAGMA query_only = 0")
 
 
-def _through_views(action: int, table: str | None, _column: str | None, _database: str | None, view: str | None) -> int:
-    """Tables of the catalog's own are read by our views alone, whatever a query has come to say."""
+def _through_views(action: int, table: str | None, column: str | None, _database: str | None, view: str | None) -> int:
+    """Tables of the catalog's own are read by our views alone, whatever a query has come to say.
+
+    Rows that are only counted are read without a column, and then SQLite does not say through which view.
+    """
     own = table in Base.metadata.tables or (table or "").startswith(("sqlite_", VERSION_TABLE))
-    if action == sqlite3.SQLITE_READ and own and view not in BY_NAME:
+    if action == sqlite3.SQLITE_READ and own and column and view not in BY_NAME:
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK
 
@@ -80,7 +87,9 @@ def _told(error: DBAPIError) -> Exception:
     state = getattr(error.orig, "sqlstate", None)
     if state == _CANCELED or text == "interrupted":
         return TookTooLong()
-    own = isinstance(error, (ProgrammingError, DataError)) or state == _READ_ONLY or "prohibited" in text
+    own = (
+        isinstance(error, (ProgrammingError, DataError, IntegrityError)) or state == _READ_ONLY or "prohibited" in text
+    )
     if own or (isinstance(error, OperationalError) and isinstance(error.orig, sqlite3.Error) and "locked" not in text):
         return BadQuery(f"the catalog's database cannot answer this: {text}", hint="docs/reference/relations.md")
     return error

@@ -51,6 +51,9 @@ _SCHEMA = MappingSchema(
 def run_query(session: Session, checked: Checked[sql.Query], context: Context) -> Result:
     """The handler: columns as the query names them, values of their types."""
     tree = name_outputs(read_query(checked.statement.text))
+    for given in tree.find_all(exp.CTE):
+        if given.alias in BY_NAME:
+            raise BadQuery(f"{given.alias} is a relation of the catalog: WITH must call it otherwise")
     for table in list(tables_of(tree)):
         table.replace(_resolved(session, table))
     typed = _typed(tree)

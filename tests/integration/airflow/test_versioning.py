@@ -52,9 +52,10 @@ def names(filled: Filled) -> dict[str, str]:
 
 def test_a_table_is_replaced_and_the_way_back_is_known(filled: Filled, run: Run) -> None:
     source = filled.source()
-    old, new = filled.table(source, "orders", "id bigint"), filled.table(source, "orders__next", "id bigint, n bigint")
-    filled.feed(source, [{"id": 1, "n": 2}])
+    old = filled.table(source, "orders", "id bigint")
     plan = run(PlanSwapOperator, table="orders", other="")
+    new = filled.table(source, "orders__next", "id bigint, n bigint")
+    filled.feed(source, [{"id": 1, "n": 2}])
     assert (plan["old_id"], plan["other"], plan["keep_as"]) == (old, "public.orders__next", f"public.orders__old_{old}")
     swap = {"table": plan["table"], "other": plan["other"], "new_id": new, "keep_as": plan["keep_as"]}
     first = run(SwapTablesOperator, keep_days="0.5", **swap)
@@ -65,17 +66,17 @@ def test_a_table_is_replaced_and_the_way_back_is_known(filled: Filled, run: Run)
     assert run(ReadTableOperator, table="orders") == [{"id": 1, "n": 2}]
     assert run(ReadTableOperator, table="s", columns=["offset"]) == [{"offset": 1}]
     assert run(ReadTableOperator, table="s", count=True) == run(ReadTableOperator, table="orders", count=True) == 1
-    assert "nothing to drop" in run(DropUnlessLiveOperator, table="orders", other=plan["other"], old_id=old)
+    assert "nothing to drop" in run(DropUnlessLiveOperator, table="orders", other=plan["other"], last_id=old)
     back = run(PlanSwapOperator, table="orders", rollback=True)
     assert back["new_id"] == old
     run(SwapTablesOperator, **{key: back[key] for key in ("table", "other", "new_id", "keep_as")})
-    assert names(filled) == {old: "orders", new: f"orders__old_{new}"}
+    assert names(filled) == {old: "orders", new: f"orders__old_{new}_{old}"}
 
 
 def test_a_loser_is_dropped_or_kept(filled: Filled, run: Run) -> None:
     source = filled.source()
     old, new = filled.table(source, "orders", "id bigint"), filled.table(source, "orders__next", "id bigint")
-    given = {"table": "orders", "other": "orders__next", "old_id": old}
+    given = {"table": "orders", "other": "orders__next", "last_id": old}
     assert "is kept" in run(DropUnlessLiveOperator, keep="True", **given)
     assert new in run(DropUnlessLiveOperator, keep="False", **given)
     assert "nothing to drop" in run(DropUnlessLiveOperator, **given)

@@ -259,3 +259,13 @@ def test_all_or_nothing(old: OldStyle) -> None:
     old.together(for_tables("a", ("bids", "")), table("t", "a", "bids"), add("a", ("users", None)), drop("bids"))
     assert set(old.names()) == {"public.a", "public.users", "public.a_progress"}
     assert listed(old) == (("auction.users", "public.users"),)
+
+
+def test_names_that_an_earlier_statement_frees_can_be_taken_at_once(old: OldStyle) -> None:
+    """Both ways from old to new, each in one transaction."""
+    old.run(auction("a"), new_source("b"))
+    old.together(take("a", "users"), table("users", "a", "users"))
+    assert [row["name"] for row in old.rows("tables")] == ["public.users"]
+    old.together(drop("a", cascade=True), table("users", "b", "users"), new_source("bids", "counter"))
+    assert [(row["name"], row["source"]) for row in old.rows("tables")] == [("public.users", "public.b")]
+    assert set(old.names()) == {"public.b", "public.bids"}

@@ -53,6 +53,9 @@ ANSWERS: list[tuple[str, list[dict[str, object]]]] = [
         ("SELECT object_id, referenced_object_id FROM mz_object_dependencies ORDER BY 1",
          [{"object_id": "u2", "referenced_object_id": "u1"}, {"object_id": "u3", "referenced_object_id": "u2"}]),
         ("SELECT details ->> 'output' AS o FROM mz_source_exports", [{"o": "bids"}]),
+        ("SELECT count(*) FROM mz_jobs", [{"count": 1}]),
+        ("SELECT 1 AS a FROM mz_ticks", [{"a": 1}]),
+        ("SELECT name FROM mz_sources WHERE name LIKE 'A%'", []),
         ('SELECT "partition", "offset", tick FROM a', [{"partition": 4, "offset": 10, "tick": 1}]),
         ("SELECT p.offset FROM public.a AS p WHERE p.offset > 3", [{"offset": 10}]),
         ("SELECT CASE WHEN name LIKE '%a%' THEN 'it''s %s' END AS said FROM mz_sources", [{"said": "it's %s"}]),
@@ -87,6 +90,8 @@ REFUSALS: list[tuple[str, type[MzShareError], str]] = [
     ("SELECT set_config('role', 'x', false)", BadQuery, "function set_config"),
     ("SELECT query_to_xml('DELETE FROM items', true, true, '')", BadQuery, "function query_to_xml"),
     ("SELECT * FROM pg_ls_dir('.')", BadQuery, "pg_ls_dir"),
+    ("WITH mz_sources AS (SELECT 1 AS x) SELECT * FROM mz_catalog.mz_sources", BadQuery, "WITH must call it otherwise"),
+    ("SELECT name FROM mz_schemas LIMIT 'a'", BadQuery, "cannot answer this"),
     ("SELECT 1 AS x, 2 AS x FROM mz_schemas", BadQuery, "more than one column 'x'"),
 ]
 

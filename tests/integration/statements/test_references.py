@@ -82,3 +82,8 @@ def test_the_command_lists_them_and_prints_statements_that_run(sql: Session, tmp
     code, _, err = command(sql, tmp_path, "bids")
     assert code == 1
     assert "source 'bids' does not exist: it is a table" in err
+
+
+def test_a_source_is_refreshed_in_the_transaction_that_makes_it(sql_on_both: Session) -> None:
+    _, answer = sql_on_both.run(f"BEGIN; {AUCTION}; ALTER SOURCE a REFRESH REFERENCES; COMMIT")
+    assert answer == "ALTER SOURCE public.a u1 (5 references, the same as before)"

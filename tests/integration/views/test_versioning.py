@@ -6,7 +6,14 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, lookup
 from airflow_provider_mzshare.control.definition_errors import StillUsed
-from airflow_provider_mzshare.control.versioning import drop_unless_live, plan_rollback, plan_swap, swap_once
+from airflow_provider_mzshare.control.versioning import (
+    SwapPlan,
+    drop_unless_live,
+    kept_for,
+    plan_rollback,
+    plan_swap,
+    swap_once,
+)
 from airflow_provider_mzshare.errors import TerminalError, UnknownItem
 from airflow_provider_mzshare.types.ids import ItemId
 from tests.integration.views.conftest import Make
@@ -15,13 +22,21 @@ from tests.support.filled import Filled
 LIVE = '"Odd ""T"'
 
 
+NEXT = '"Odd ""T__next"'
+
+
 @pytest.fixture
-def tables(filled: Filled) -> tuple[ItemId, ItemId]:
+def planned(catalog: Catalog, filled: Filled) -> tuple[ItemId, ItemId, SwapPlan]:
+    """The table that is live, the new one, and the plan that was made before that one was."""
     source = filled.source()
-    return (
-        filled.table(source, 'Odd "T', "id bigint, note text"),
-        filled.table(source, 'Odd "T__next', "id bigint"),
-    )
+    old = filled.table(source, 'Odd "T', "id bigint, note text")
+    plan = plan_swap(catalog, LIVE)
+    return old, filled.table(source, 'Odd "T__next', "id bigint"), plan
+
+
+@pytest.fixture
+def tables(planned: tuple[ItemId, ItemId, SwapPlan]) -> tuple[ItemId, ItemId]:
+    return planned[:2]
 
 
 def name_of(catalog: Catalog, item_id: ItemId) -> str | None:
@@ -31,14 +46,16 @@ def name_of(catalog: Catalog, item_id: ItemId) -> str | None:
     return item.name[1] if alive is not None and alive.id == item_id else None
 
 
-def test_a_replacement_there_and_back_and_there_again(catalog: Catalog, tables: tuple[ItemId, ItemId]) -> None:
-    old, new = tables
-    plan = plan_swap(catalog, LIVE)
+def test_a_replacement_there_and_back_and_there_again(
+    catalog: Catalog, planned: tuple[ItemId, ItemId, SwapPlan]
+) -> None:
+    old, new, plan = planned
     assert plan.to_json() == {
         "table": 'public."Odd ""T"',
         "old_id": old,
         "other": 'public."Odd ""T__next"',
         "keep_as": f'public."Odd ""T__old_{old}"',
+        "last_id": old,
         "views": [],
     }
     for attempt in range(3):
@@ -46,7 +63,7 @@ def test_a_replacement_there_and_back_and_there_again(catalog: Catalog, tables: 
         assert (swapped.changed, swapped.old_id, swapped.keep_as) == (attempt == 0, old, plan.keep_as)
         assert (name_of(catalog, new), name_of(catalog, old)) == ('Odd "T', f'Odd "T__old_{old}')
     # The teardown of the run finds nothing that it could drop.
-    assert "nothing to drop" in drop_unless_live(catalog, plan.table, plan.other, old_id=old)
+    assert "nothing to drop" in drop_unless_live(catalog, plan.table, plan.other, last_id=plan.last_id)
     back = plan_rollback(catalog, LIVE)
     assert (back.other, back.old_id, back.keep_as) == (plan.keep_as, new, f'public."Odd ""T__old_{new}"')
     for _ in range(2):
@@ -58,22 +75,52 @@ def test_a_replacement_there_and_back_and_there_again(catalog: Catalog, tables: 
 
 
 def test_a_rejected_table_is_dropped_once_and_the_live_one_stays(
-    catalog: Catalog, tables: tuple[ItemId, ItemId]
+    catalog: Catalog, planned: tuple[ItemId, ItemId, SwapPlan]
 ) -> None:
-    old, new = tables
-    plan = plan_swap(catalog, LIVE)
-    assert "is kept" in drop_unless_live(catalog, plan.table, plan.other, old_id=old, keep=True)
-    assert f"dropped {plan.other} {new}" in drop_unless_live(catalog, plan.table, plan.other, old_id=old)
-    assert "nothing to drop" in drop_unless_live(catalog, plan.table, plan.other, old_id=old)
+    old, new, plan = planned
+    assert "is kept" in drop_unless_live(catalog, plan.table, plan.other, last_id=plan.last_id, keep=True)
+    assert f"dropped {plan.other} {new}" in drop_unless_live(catalog, plan.table, plan.other, last_id=plan.last_id)
+    assert "nothing to drop" in drop_unless_live(catalog, plan.table, plan.other, last_id=plan.last_id)
     assert (name_of(catalog, old), name_of(catalog, new)) == ('Odd "T', None)
 
 
-def test_the_replaced_table_is_never_taken_for_the_loser(catalog: Catalog, tables: tuple[ItemId, ItemId]) -> None:
+def test_the_replaced_table_is_never_taken_for_the_loser(
+    catalog: Catalog, planned: tuple[ItemId, ItemId, SwapPlan]
+) -> None:
     """Swapped without a name to keep it under, it bears the name of the other."""
-    old, new = tables
-    swap_once(catalog, LIVE, '"Odd ""T__next"', new_id=new)
-    assert "nothing to drop" in drop_unless_live(catalog, LIVE, '"Odd ""T__next"', old_id=old)
+    old, new, plan = planned
+    swap_once(catalog, LIVE, NEXT, new_id=new)
+    assert "nothing to drop" in drop_unless_live(catalog, LIVE, NEXT, last_id=plan.last_id)
     assert name_of(catalog, old) == 'Odd "T__next'
+
+
+def test_nothing_that_was_there_before_is_taken_for_the_new_table(
+    catalog: Catalog, planned: tuple[ItemId, ItemId, SwapPlan]
+) -> None:
+    """A name that is taken is refused, and a teardown drops only what is newer than its plan."""
+    _, new, _ = planned
+    with pytest.raises(TerminalError, match=r"there is a table .* already"):
+        plan_swap(catalog, LIVE)
+    assert "nothing to drop" in drop_unless_live(catalog, LIVE, NEXT, last_id=new)
+    assert name_of(catalog, new) == 'Odd "T__next'
+
+
+def test_a_table_that_is_kept_again_has_another_name(
+    catalog: Catalog, planned: tuple[ItemId, ItemId, SwapPlan], filled: Filled
+) -> None:
+    """The first swap's drop waits for days: it must not meet the table that the second swap keeps."""
+    old, new, plan = planned
+    first = kept_for(plan.keep_as, new)
+    swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=first)
+    back = plan_rollback(catalog, LIVE)
+    assert back.other == first
+    swap_once(catalog, back.table, back.other, new_id=old, keep_as=kept_for(back.keep_as, old))
+    again = plan_swap(catalog, LIVE)
+    newer = filled.table(filled.source("s2"), 'Odd "T__next', "id bigint")
+    second = kept_for(again.keep_as, newer)
+    swap_once(catalog, again.table, again.other, new_id=newer, keep_as=second)
+    assert name_of(catalog, old) == f'Odd "T__old_{old}_{newer}'
+    assert first != second
 
 
 def test_what_cannot_be_swapped_is_told(catalog: Catalog, tables: tuple[ItemId, ItemId], filled: Filled) -> None:
@@ -97,10 +144,10 @@ def test_views_are_told_and_keep_what_they_read(catalog: Catalog, tables: tuple[
     make("v", f"SELECT note FROM {LIVE}")
     make("w", "SELECT note FROM v")
     make("x", 'SELECT id FROM "Odd ""T__next"')
-    plan = plan_swap(catalog, LIVE)
+    plan = plan_swap(catalog, LIVE, "another")
     assert set(plan.views) == {"public.v", "public.w"}
-    swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=plan.keep_as)
+    swap_once(catalog, LIVE, NEXT, new_id=new, keep_as=plan.keep_as)
     assert set(plan_swap(catalog, LIVE).views) == {"public.x"}
     with pytest.raises(StillUsed, match="still used by public"):
-        drop_unless_live(catalog, LIVE, plan.keep_as, old_id=new)
+        drop_unless_live(catalog, LIVE, plan.keep_as, last_id="u0")
     assert name_of(catalog, old) == f'Odd "T__old_{old}'
