@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-import time
+import threading
 from collections.abc import Sequence
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +53,8 @@ def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
     """A supervisor: one line per thing done, on stdout; a catalog that is away is tried again."""
     from airflow_provider_mzshare.errors import TransientError
 
-    while True:
+    interrupted = _remember_interrupts()
+    while not interrupted.wait(0):
         try:
             for outcome in reconciler.run():
                 text = f"{outcome.action} {outcome.subject}: {outcome.detail}"
@@ -59,7 +62,20 @@ def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
         except TransientError as error:
             typer.echo(f"error: {visible(error.line)}", err=True)
         sys.stdout.flush()
-        time.sleep(seconds)
+        interrupted.wait(seconds)
+    raise KeyboardInterrupt
+
+
+def _remember_interrupts() -> threading.Event:
+    """An interrupt that comes while Python runs a finalizer is thrown away there: it is seen at the next turn."""
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    return interrupted
 
 
 def start(

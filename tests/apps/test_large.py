@@ -75,6 +75,6 @@ def test_killed_at_random_moments_again_and_again(kafka: EmbeddedKafka, tmp_path
     stack.launcher.request_stop(handle)
     wait_until(lambda: stack.launcher.status(handle) == "gone", 60, "the last app's end")
     stack.check(topic, TABLES)
-    check_logs(stack, source)
+    check_logs(stack, source, NAMES)
     assert stack.rows("raw").total() == produced
     stack.catalog.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
@@ -15,8 +14,7 @@ FORMAT = "kafka"
 # No kafka.group.id: Spark's readers assign their partitions and commit nothing, so no group appears on the broker.
 FETCH_BYTES = (32 << 10, 1 << 20)
 """The least and the most that a reader of a range asks for at once; the most is Kafka's own default."""
-USUAL_RECORD_BYTES, USUAL_BATCH_BYTES = 100, 64 << 10
-"""Guesses: it costs little when they are wrong."""
+FETCH_BYTES_PER_RECORD = 8
 
 _ALWAYS = {"kafka.isolation.level": "read_committed", "failOnDataLoss": "true", "includeHeaders": "false"}
 
@@ -60,13 +58,13 @@ def batch_options(
 
 
 def _fetch_bytes(sizes: Mapping[int, int], tasks: int | None) -> int:
-    """A reader of ``range`` bytes that asks for ``n`` at once wastes about ``n / 2`` behind its end. The broker cuts an
-    answer off inside a batch of records and sends that batch again: half a batch for each of ``range / n`` answers.
-    Together that is least at the root of ``range * batch``.
+    """A reader asks ahead and throws away what lies behind its end: let that be little of what it came for.
+
+    Nor may it be too little: the broker cuts an answer off inside a batch of records, and sends that batch again.
     """
     longest = min(max(sizes.values()), -(-sum(sizes.values()) // (tasks or 1)))
     least, most = FETCH_BYTES
-    return max(least, min(most, math.isqrt(longest * USUAL_RECORD_BYTES * USUAL_BATCH_BYTES)))
+    return max(least, min(most, longest * FETCH_BYTES_PER_RECORD))
 
 
 def parse_offset_log(text: str, topic: str) -> Position:
