@@ -37,8 +37,8 @@ _NOT_READING = {
 }
 _CHAINS = (exp.Binary, exp.SetOperation)
 _KEYWORDS = frozenset(Postgres.Tokenizer.KEYWORDS)
-# What sqlglot's code runs into, beside its own errors, on text that it does not understand.
-_SLIPS = (AttributeError, TypeError, ValueError, KeyError, IndexError, AssertionError, NotImplementedError)
+SLIPS = (AttributeError, TypeError, ValueError, KeyError, IndexError, AssertionError, NotImplementedError)
+"""What sqlglot's code runs into, beside its own errors, on text that it does not understand."""
 
 
 def needs_quotes_in_query(name: str) -> bool:
@@ -67,7 +67,7 @@ class QueryGrammar(Reader):
             return tree
         except RecursionError:
             refuse(sql, tokens[0].start, "this query is nested too deeply: take parts of it out, into views")
-        except _SLIPS:
+        except SLIPS:
             refuse(sql, tokens[0].start, "this query cannot be read")
 
     def _read_tree(self) -> exp.Query:

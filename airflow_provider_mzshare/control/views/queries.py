@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, fold
-from airflow_provider_mzshare.control.sql.query_grammar import needs_quotes_in_query
+from airflow_provider_mzshare.control.sql.queries import parse_query
+from airflow_provider_mzshare.control.sql.query_grammar import SLIPS, needs_quotes_in_query
 from airflow_provider_mzshare.control.views.admitted import refusal
 from airflow_provider_mzshare.control.views.problems import BadQuery
+from airflow_provider_mzshare.errors import StatementError
 
 DIALECT = "postgres"
 _UNNAMED = "?column?"
-_SLIPS = (AssertionError, AttributeError, IndexError, KeyError, NotImplementedError, TypeError, ValueError)
 
 
 def read_query(text: str) -> exp.Query:
     """:param text: one SELECT, UNION or WITH; anything that is not admitted is refused by name."""
     try:
-        trees = sqlglot.parse(text, read=DIALECT)
-    except (SqlglotError, RecursionError) as error:
-        raise BadQuery(f"the query cannot be read: {_first_line(error)}") from None
-    if len(trees) != 1 or not isinstance(trees[0], exp.Query):
-        raise BadQuery("a query is one SELECT", hint="SELECT …")
-    tree = trees[0]
+        tree = parse_query(text)
+    except StatementError as error:
+        raise BadQuery(f"the query cannot be read: {error}") from None
     if why := refusal(tree):
         raise BadQuery(why)
     for node in tree.walk():
@@ -40,16 +37,12 @@ def read_query(text: str) -> exp.Query:
     return tree
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
-
-
 @contextmanager
 def understood() -> Iterator[None]:
     """sqlglot fails in many ways on what it does not expect; to a user all of them are one."""
     try:
         yield
-    except (SqlglotError, RecursionError, *_SLIPS) as error:
+    except (SqlglotError, RecursionError, *SLIPS) as error:
         raise BadQuery("this query is not understood", hint="write it in a simpler way") from error
 
 
