@@ -101,7 +101,7 @@ def test_answers_are_those_of_postgresql(spark: SparkSession, filled: Filled) ->
 
 
 SCALARS = """
-    ascii(note); btrim(note); chr(65); concat(note, NULL, id); concat_ws('-', note, NULL, 'x')
+    ascii(note); btrim(note); concat(note, NULL, id); concat_ws('-', note, NULL, 'x')
     left(note, 2); length(note); lower(upper(note)); lpad(note, 7, 'xy'); ltrim(note); md5(note); right(note, 2)
     octet_length(note); position('b' in note); repeat(note, 2); replace(note, 'b', 'zz'); reverse(note)
     rpad(note, 2, 'x'); rtrim(note); split_part(note, 'b', 1); starts_with(note, 'a'); substring(note, 2, 2)
@@ -121,13 +121,16 @@ SCALARS = """
     id = ANY(ARRAY[1, 3]); doc::json ->> 'a'; doc::jsonb -> 'b' ->> 'c'
     (SELECT max(n) FROM numbers WHERE numbers.id = orders.id)
     EXISTS (SELECT 1 FROM numbers WHERE numbers.id > orders.id)
-    'it''s \\ "x" `y` $z'
+    'it''s \\ "x" `y` $z'; left(note, -2); left(note, id::int - 2); right(note, -1); right(note, 2 - id::int)
+    substring(note, 0, 3); substring(note, -1, 3); substring(note from -1); substring(note, id::int - 2, 2)
+    extract(year from date '2024-02-29') / 3; left(note, NULL); substring(note, NULL, 2); left(note, 0)
 """
 AGGREGATES = """
     avg(id); avg(amount); bit_and(id); bit_or(id); bool_and(id > 0); bool_or(id > 5); corr(id, n); count(*)
     count(amount); count(DISTINCT note); covar_pop(id, n); covar_samp(id, n); every(id > 1); max(note); min(amount)
     stddev(id); stddev_pop(id); sum(id); sum(amount); variance(id); var_pop(id); sum(id) FILTER (WHERE id > 1)
-    length(string_agg(note, ', '))
+    length(string_agg(note, ', ')); sum(id) / 4; sum(n) / 4; sum(DISTINCT id) / 4; sum(9223372036854775807)
+    coalesce(sum(id), 0) / 4
 """
 WINDOWS = """
     cume_dist(); dense_rank(); first_value(id); lag(id); lead(id, 1, 0); last_value(id); nth_value(id, 2); ntile(2)

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -100,23 +101,24 @@ class Browser:
 
 
 @contextmanager
-def browser(folder: Path) -> Iterator[Browser]:
-    """Chromium with all its files in ``folder``; it ends with the block."""
+def browser() -> Iterator[Browser]:
+    """Chromium, in a folder of its own: what it listens on is a path of at most 108 characters. Ends with the block."""
     driver, chromium = _program("chromedriver"), _program("chromium")
-    folder.mkdir(parents=True, exist_ok=True)
     [port] = free_ports(1)
     server = f"http://{LOOPBACK}:{port}"
-    arguments = [*OPTIONS, f"--user-data-dir={folder / 'profile'}"]
-    wish = {"browserName": "chrome", "goog:chromeOptions": {"binary": chromium, "args": arguments}}
-    env = {**os.environ, "TMPDIR": str(folder)}
-    with ServerProcess("chromedriver", [driver, f"--port={port}"], log=folder / "driver.log", env=env) as process:
-        process.wait_until(lambda: _ready(server), 30)
-        made = _call("POST", f"{server}/session", {"capabilities": {"alwaysMatch": wish}})
-        session = f"{server}/session/{made['sessionId']}"
-        try:
-            yield Browser(session)
-        finally:
-            _call("DELETE", session)
+    with tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True) as folder:
+        arguments = [*OPTIONS, f"--user-data-dir={folder}/profile"]
+        wish = {"browserName": "chrome", "goog:chromeOptions": {"binary": chromium, "args": arguments}}
+        env = {**os.environ, "TMPDIR": folder}
+        log = Path(folder, "driver.log")
+        with ServerProcess("chromedriver", [driver, f"--port={port}"], log=log, env=env) as process:
+            process.wait_until(lambda: _ready(server), 30)
+            made = _call("POST", f"{server}/session", {"capabilities": {"alwaysMatch": wish}})
+            session = f"{server}/session/{made['sessionId']}"
+            try:
+                yield Browser(session)
+            finally:
+                _call("DELETE", session)
 
 
 def _program(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_mzshare.control.answers import Result
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
@@ -27,10 +28,13 @@ class Described:
         self.catalog, self._connections = catalog, EnvConnections({})
 
     def run(self, *statements: str) -> list[str]:
-        return [r.message for text in statements for r in execute_script(self.catalog, text, self._connections)]
+        return [result.message for text in statements for result in self.script(text)]
+
+    def script(self, text: str) -> list[Result]:
+        return list(execute_script(self.catalog, text, self._connections))
 
     def query(self, text: str) -> list[dict[str, Any]]:
-        (result,) = execute_script(self.catalog, text, self._connections)
+        (result,) = self.script(text)
         assert result.rows is not None
         return result.rows
 

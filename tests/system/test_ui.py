@@ -112,7 +112,7 @@ def test_a_table_is_added_by_hand(airflow: Scene, tmp_path: Path) -> None:
         for dag in ("mzshare_add_table", "mzshare_drop"):
             airflow.airflow.wait_for_dag(dag)
         pictures = Path(os.environ.get("UI_PICTURES", tmp_path / "pictures"))
-        with browser(tmp_path / "browser") as page:
+        with browser() as page:
             pages = Pages(page, airflow, pictures)
             pages.log_in()
             pages.add_connection("by_hand", tmp_path / "home")

@@ -24,6 +24,7 @@ from airflow_provider_mzshare.control.catalog.models import (
 )
 from airflow_provider_mzshare.control.catalog.settling import touch
 from airflow_provider_mzshare.control.catalog.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.statistics import keep_replacement
 from airflow_provider_mzshare.errors import NotResumable, UnknownItem
 from airflow_provider_mzshare.storage.ticks import arrivals as rules
 from airflow_provider_mzshare.storage.ticks.rules import stalled
@@ -141,7 +142,7 @@ def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
         raise NotResumable(item.display, f"it is {current.status}: it gets its rows already")
     if earlier is not None and earlier.status != "stalled":
         raise NotResumable(item.display, "a new generation of it is being filled already")
-    session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == table_id), execution_options=_NO_SYNC)
+    _give_up_replacement(session, table_id)
     generation = _last_generation(session, table_id) + 1
     session.execute(
         insert(ReplacementRow).values(
@@ -166,6 +167,11 @@ def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
         from_position=item.start,
         heals=False,
     )
+
+
+def _give_up_replacement(session: Session, table_id: ItemId) -> None:
+    keep_replacement(session, table_id)
+    session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == table_id), execution_options=_NO_SYNC)
 
 
 def _last_generation(session: Session, table_id: ItemId) -> int:
@@ -203,8 +209,7 @@ def retire_backfill(session: Session, backfill_id: BackfillId) -> Sequence[ItemI
     retired = rules.arriving(state, backfill_id) | _stalled_replacements(session, state, backfill_id)
     for table in retired.values():
         if rules.is_replacement(state, table):
-            gone = delete(ReplacementRow).where(ReplacementRow.table_id == table.table_id)
-            session.execute(gone, execution_options=_NO_SYNC)
+            _give_up_replacement(session, table.table_id)
         else:
             _write(session, state, table, rules.retire(table))
     return list(retired)

@@ -22,7 +22,7 @@ from airflow_provider_mzshare.control.catalog.models import (
     TableRow,
 )
 from airflow_provider_mzshare.control.catalog.settling import touch
-from airflow_provider_mzshare.control.catalog.statistics import Growth, count
+from airflow_provider_mzshare.control.catalog.statistics import keep_current
 from airflow_provider_mzshare.storage.ticks import rules
 from airflow_provider_mzshare.storage.ticks.state import Holder, Minted, SourceState, TableState, Tick
 from airflow_provider_mzshare.types.ids import ItemId
@@ -69,7 +69,7 @@ def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -
     session.execute(left.values(left_at=tick.number, reason="replaced"), execution_options=_NO_SYNC)
     counted = select(ReplacementRow.rows, ReplacementRow.errors).where(ReplacementRow.table_id == old.table_id)
     rows, errors = session.execute(counted).one()
-    count(session, [Growth(old.table_id, committed=rows + errors)])
+    keep_current(session, old.table_id)
     swapping = update(TableRow).where(TableRow.id == old.table_id, TableRow.generation == old.generation)
     values = {
         "generation": new.generation,

@@ -16,7 +16,6 @@ from airflow_provider_mzshare.control.catalog.models import (
     TableRow,
 )
 from airflow_provider_mzshare.control.catalog.settling import touch
-from airflow_provider_mzshare.control.catalog.statistics import count, of_rows
 from airflow_provider_mzshare.storage.ticks import arrivals
 from airflow_provider_mzshare.storage.ticks.arrivals import Followed
 from airflow_provider_mzshare.storage.ticks.state import Done, Outcome, SourceState, TableState, Tick, Written
@@ -41,8 +40,6 @@ def write_followed(
         if isinstance(outcome, Done):
             write_commits(session, last, outcome.written)
             _count(session, backfill_id, before, after, outcome, stats)
-            in_place = not arrivals.is_replacement(state, before)
-            count(session, [of_rows(table_id, outcome.rows + outcome.errors, in_place=in_place)])
         if after.status != before.status:
             touch(session, table_id)
 

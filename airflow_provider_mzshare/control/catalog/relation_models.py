@@ -21,7 +21,7 @@ class DefinitionRow(Base):
 
 
 class StatisticsRow(Base):
-    """Counters of a source or a table, which grow in the transactions that commit ticks."""
+    """A source's reads, counted where ticks are committed; of a table, what it had in generations that are gone."""
 
     __tablename__ = "statistics"
 

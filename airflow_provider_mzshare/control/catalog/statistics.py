@@ -1,10 +1,12 @@
-"""Counters of sources and tables, moved on in the transactions that commit ticks: a replay counts nothing twice."""
+"""Counters, moved on in the transactions that commit ticks: a replay counts nothing twice.
+
+A table's rows are counted where its progress is. Here are a source's reads, and what tables had in generations that
+are there no more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -12,13 +14,18 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.storage.ticks.state import Committed, Done, Outcome, Tick
 from airflow_provider_mzshare.types.ids import ItemId
 
-_ADD = text(
-    "INSERT INTO statistics (id, messages_received, bytes_received, updates_staged, updates_committed) "
-    "VALUES (:id, :messages, :bytes, :staged, :committed) ON CONFLICT (id) DO UPDATE SET "
+_GROW = (
+    " ON CONFLICT (id) DO UPDATE SET "
     "messages_received = statistics.messages_received + excluded.messages_received, "
     "bytes_received = statistics.bytes_received + excluded.bytes_received, "
     "updates_staged = statistics.updates_staged + excluded.updates_staged, "
     "updates_committed = statistics.updates_committed + excluded.updates_committed"
+)
+_READ = text("INSERT INTO statistics (id, messages_received, bytes_received) VALUES (:id, :messages, :bytes)" + _GROW)
+_KEEP = "INSERT INTO statistics (id, messages_received, updates_staged, updates_committed) SELECT "
+_KEEP_CURRENT = text(_KEEP + "id, rows + errors, rows + errors, rows + errors FROM tables WHERE id = :id" + _GROW)
+_KEEP_REPLACEMENT = text(
+    _KEEP + "table_id, rows + errors, rows + errors, 0 FROM replacements WHERE table_id = :id" + _GROW
 )
 _NOTE_END = text(
     "INSERT INTO statistics (id, offset_known) VALUES (:id, :known) ON CONFLICT (id) DO UPDATE SET "
@@ -27,33 +34,22 @@ _NOTE_END = text(
 )
 
 
-@dataclass(frozen=True)
-class Growth:
-    """By how much the counters of one source or table grow."""
-
-    id: ItemId
-    messages: int = 0
-    bytes: int = 0
-    staged: int = 0
-    committed: int = 0
-
-
 def count_tick(session: Session, source_id: ItemId, committed: Committed, stats: Mapping[str, float]) -> None:
-    """A tick that is being committed. One that is empty changes no counter."""
-    tick, outcomes = committed.tick, committed.outcomes
-    if tick.lower == tick.upper:
-        return
-    messages, size = _received(tick, outcomes.values(), stats)
-    growths = [Growth(source_id, messages=messages, bytes=size)]
-    for table_id, outcome in outcomes.items():
-        if isinstance(outcome, Done):
-            growths.append(of_rows(table_id, outcome.rows + outcome.errors))
-    count(session, growths)
+    """What the read of a tick that is being committed brought. One that is empty changes no counter."""
+    tick = committed.tick
+    if tick.lower != tick.upper:
+        messages, size = _received(tick, committed.outcomes.values(), stats)
+        session.execute(_READ, {"id": source_id, "messages": messages, "bytes": size})
 
 
-def of_rows(table_id: ItemId, rows: int, *, in_place: bool = True) -> Growth:
-    """:param in_place: they are in the generation that is read."""
-    return Growth(table_id, messages=rows, staged=rows, committed=rows if in_place else 0)
+def keep_current(session: Session, table_id: ItemId) -> None:
+    """Its generation is about to be replaced: what was counted of it could be read."""
+    session.execute(_KEEP_CURRENT, {"id": table_id})
+
+
+def keep_replacement(session: Session, table_id: ItemId) -> None:
+    """Its new generation is about to be given up: it was written, and never read."""
+    session.execute(_KEEP_REPLACEMENT, {"id": table_id})
 
 
 def _received(tick: Tick, outcomes: Iterable[Outcome], stats: Mapping[str, float]) -> tuple[int, int]:
@@ -68,12 +64,6 @@ def _received(tick: Tick, outcomes: Iterable[Outcome], stats: Mapping[str, float
             if written.messages is not None:
                 return written.messages, written.bytes
     return tick.upper.gap(tick.lower), 0
-
-
-def count(session: Session, growths: Iterable[Growth]) -> None:
-    rows: list[dict[str, Any]] = [asdict(growth) for growth in growths]
-    if rows:
-        session.connection().execute(_ADD, rows)
 
 
 def note_end(session: Session, source_id: ItemId, known: int) -> None:

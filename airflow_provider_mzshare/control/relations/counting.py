@@ -1,4 +1,4 @@
-"""The query behind mz_source_statistics: what was counted at commits, and how far positions have come."""
+"""The query behind mz_source_statistics: what was counted at commits and how far positions have come."""
 
 from __future__ import annotations
 
@@ -26,15 +26,21 @@ def _filled(d: Dialect) -> str:
 
 
 def _tables(d: Dialect) -> str:
-    """One row per table that is not dropped, outputs of old-style sources among them."""
+    """One row per table that is not dropped, outputs of old-style sources among them.
+
+    Counted are its generations that are there no more, the one that is read, and one that is being filled.
+    """
+    filling = "COALESCE(g.rows + g.errors, 0)"
     return (
-        "SELECT t.id, t.source_id, COALESCE(c.messages_received, 0) AS messages, "
-        "COALESCE(c.updates_staged, 0) AS staged, COALESCE(c.updates_committed, 0) AS committed, "
+        f"SELECT t.id, t.source_id, COALESCE(c.messages_received, 0) + t.rows + t.errors + {filling} AS messages, "
+        f"COALESCE(c.updates_staged, 0) + t.rows + t.errors + {filling} AS staged, "
+        "COALESCE(c.updates_committed, 0) + t.rows + t.errors AS committed, "
         "COALESCE(f.known, 0) AS snapshot_known, COALESCE(f.staged, 0) AS snapshot_staged, "
         f"{d.truth('t.upper > 0')} AS readable, "
         # A table without a backfill got everything by its first tick.
         f"{d.truth('t.upper > 0 AND (f.table_id IS NULL OR f.complete = ' + d.truth('1 = 1') + ')')} AS complete, "
         f"{d.total('t.position')} AS position FROM tables AS t LEFT JOIN statistics AS c ON c.id = t.id "
+        "LEFT JOIN replacements AS g ON g.table_id = t.id "
         f"LEFT JOIN ({_filled(d)}) AS f ON f.table_id = t.id WHERE t.status <> 'dropped'"
     )
 

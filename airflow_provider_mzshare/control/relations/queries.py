@@ -21,6 +21,7 @@ from sqlglot.schema import MappingSchema
 from airflow_provider_mzshare.control.answers import Result
 from airflow_provider_mzshare.control.catalog import lookup
 from airflow_provider_mzshare.control.catalog.naming import display_name
+from airflow_provider_mzshare.control.catalog.settling import settle
 from airflow_provider_mzshare.control.executing.context import Context
 from airflow_provider_mzshare.control.relations.fetching import fetch
 from airflow_provider_mzshare.control.relations.install import BY_NAME, SCHEMAS
@@ -49,7 +50,11 @@ _SCHEMA = MappingSchema(
 
 
 def run_query(session: Session, checked: Checked[sql.Query], context: Context) -> Result:
-    """The handler: columns as the query names them, values of their types."""
+    """The handler: columns as the query names them, values of their types.
+
+    In a transaction it sees what the statements before it did, in what is printed and noted as well.
+    """
+    settle(session)
     tree = name_outputs(read_query(checked.statement.text))
     for given in tree.find_all(exp.CTE):
         if given.alias in BY_NAME:

@@ -20,7 +20,7 @@ _SYNTAX = """
 
 _FUNCTIONS = """
     Abs Acos And Array Ascii Asin Atan Atan2 Avg BitwiseAndAgg BitwiseOrAgg ByteLength Case Cast Cbrt Ceil
-    Chr Coalesce Concat ConcatWs Corr Cos Cot Count CovarPop CovarSamp CumeDist CurrentDate CurrentTimestamp Date
+    Coalesce Concat ConcatWs Corr Cos Cot Count CovarPop CovarSamp CumeDist CurrentDate CurrentTimestamp Date
     DateTrunc Degrees DenseRank Exists Exp Extract FirstValue Floor Greatest GroupConcat Grouping If JSONExtract
     JSONExtractScalar Lag LastValue Lead Least Left Length Levenshtein Ln LogicalAnd LogicalOr Lower MD5 Max Min
     NthValue Ntile Nullif Or Pad PercentRank Pi Pow Radians Rank RegexpLike Repeat Replace Reverse Right

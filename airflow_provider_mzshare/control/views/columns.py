@@ -19,6 +19,7 @@ from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownCol
 from airflow_provider_mzshare.control.views.queries import DIALECT, name_outputs, understood
 from airflow_provider_mzshare.control.views.relations import PROGRESS_COLUMNS, Relation, get_relation
 from airflow_provider_mzshare.control.views.resolving import Resolved, stored
+from airflow_provider_mzshare.control.views.typing import METADATA
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.schema import Column
 
@@ -57,7 +58,7 @@ class Typed:
             except OptimizeError as error:
                 raise self._told(str(error), query.reads) from None
             self._check(tree, query.reads)
-            typed = annotate_types(tree, schema=schema, dialect=DIALECT)
+            typed = annotate_types(tree, schema=schema, expression_metadata=METADATA, dialect=DIALECT)
         assert isinstance(typed, exp.Query)
         return typed
 

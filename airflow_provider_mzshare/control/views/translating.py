@@ -43,7 +43,45 @@ def _translated(node: exp.Expr) -> exp.Expr:
         return exp.cast(node, "timestampntz")  # Spark's has a zone
     if isinstance(node, exp.Cast) and node.to.this in _INTEGERS and (rounded := _rounded(node.this)):
         return exp.cast(rounded, node.to)
+    if isinstance(node, exp.Sum) and _kind(node.this) is _TYPES.BIGINT:
+        return exp.Sum(this=_wide(node.this))
+    if isinstance(node, (exp.Left, exp.Right)) and not _is_count(node.expression):
+        return type(node)(this=node.this.copy(), expression=_kept(node.this, node.expression))
+    if isinstance(node, exp.Substring) and not _is_count(node.args["start"]):
+        return _substring(node)
     return node
+
+
+def _wide(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Distinct):
+        return exp.Distinct(expressions=[_wide(part) for part in node.expressions])
+    return exp.cast(node.copy(), "decimal(19, 0)")
+
+
+def _is_count(node: exp.Expr) -> bool:
+    """A plain number from 1 on: Spark counts as PostgreSQL does."""
+    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) > 0
+
+
+def _kept(text: exp.Expr, count: exp.Expr) -> exp.Expr:
+    """How many characters left and right give: less than none are all but so many."""
+    rest = exp.Length(this=text.copy()) + exp.Paren(this=count.copy())
+    return exp.If(this=exp.Paren(this=count.copy()) < 0, true=_at_least(0, rest), false=count.copy())
+
+
+def _substring(node: exp.Substring) -> exp.Substring:
+    """Places before the first count and are empty; Spark would count them from the end."""
+    start, length = node.args["start"], node.args.get("length")
+    first = _at_least(1, start.copy())
+    if length is None:
+        return exp.Substring(this=node.this.copy(), start=first)
+    end = exp.Paren(this=start.copy()) + exp.Paren(this=length.copy())
+    return exp.Substring(this=node.this.copy(), start=first, length=_at_least(0, end - first.copy()))
+
+
+def _at_least(least: int, node: exp.Expr) -> exp.Expr:
+    # Unlike greatest, which skips NULL: a NULL stays one.
+    return exp.If(this=exp.Paren(this=node) < least, true=exp.Literal.number(least), false=node.copy())
 
 
 def _rounded(node: exp.Expr) -> exp.Expr | None:

@@ -56,6 +56,21 @@ def test_the_statements_of_relations_are_never_stale(described: Described) -> No
     assert all(described.statements().values())
 
 
+def test_a_query_sees_what_its_own_transaction_has_changed(described: Described) -> None:
+    described.run("CREATE SOURCE a FROM LOAD GENERATOR AUCTION", "CREATE TABLE bids FROM SOURCE a (REFERENCE bids)")
+    script = (
+        "BEGIN; ALTER SOURCE a RENAME TO z; ALTER TABLE bids RENAME TO b; "
+        "SELECT t.name, t.create_sql, s.status FROM mz_tables t JOIN mz_source_statuses s ON s.id = t.id; "
+        "ALTER TABLE b RENAME TO c; COMMIT"
+    )
+    [answer] = [one.rows for one in described.script(script) if one.rows is not None]
+    assert answer is not None
+    assert [(row["name"], row["status"]) for row in answer] == [("b", "starting")]
+    assert answer[0]["create_sql"].startswith("CREATE TABLE public.b ")
+    assert "FROM SOURCE public.z" in answer[0]["create_sql"]
+    assert described.statements() == described.printed()
+
+
 def test_a_migration_and_its_rollback_are_seen_at_once(described: Described) -> None:
     described.run(
         "ALTER SYSTEM SET force_source_table_syntax = false",
@@ -105,3 +120,22 @@ def test_an_older_catalog_has_its_statements_after_the_upgrade(catalog_url: str)
         assert len(described.statements()) == 2
         assert described.one("SELECT messages_received AS n FROM mz_source_statistics WHERE id = 'u1'") == {"n": 5}
         assert {row["status"] for row in described.query("SELECT status FROM mz_source_statuses")} == {"starting"}
+
+
+def test_counters_of_an_older_catalog_go_on(catalog_url: str) -> None:
+    with Catalog(catalog_url) as old:
+        old.upgrade("0001")
+        with old._writing.begin() as connection:
+            for statement in _rows_of_0001():
+                connection.execute(text(statement))
+        old.upgrade("0006")
+        with old._writing.begin() as connection:
+            connection.execute(text("DELETE FROM statistics WHERE id = 'u2'"))
+            connection.execute(text("UPDATE tables SET rows = 7, errors = 1 WHERE id = 'u2'"))
+            connection.execute(
+                text("INSERT INTO statistics (id, messages_received, updates_staged, updates_committed) "
+                     "VALUES ('u2', 20, 20, 15)")
+            )  # fmt: skip
+        old.upgrade()
+        asked = "SELECT messages_received AS m, updates_staged AS s, updates_committed AS c FROM mz_source_statistics "
+        assert Described(old).one(asked + "WHERE id = 'u2'") == {"m": 20, "s": 20, "c": 15}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog.arrivals import arming
+from airflow_provider_mzshare.control.catalog.arrivals import arming, retire_backfill
 from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.models import BackfillRow
 from airflow_provider_mzshare.errors import Fenced, LogConflict
@@ -105,8 +105,8 @@ class Backfill:
         row = described.one(f"SELECT source_id FROM mz_tables WHERE id = '{self.table_id}'")
         with self.catalog.read() as session:
             newest = select(BackfillRow.id).order_by(BackfillRow.created_at.desc()).limit(1)
-            backfill_id = session.scalars(newest).one()
-        self.store = CatalogBackfillStore(self.catalog, row["source_id"], backfill_id)
+            self.id = session.scalars(newest).one()
+        self.store = CatalogBackfillStore(self.catalog, row["source_id"], self.id)
         self.holder: Holder = self.store.claim(JobId("backfill"))
 
     def follow(self, first: int, last: int, rows: int) -> None:
@@ -151,6 +151,19 @@ def test_a_new_generation_is_staged_until_it_is_in_place(described: Described, r
     running.empty()
     assert counted(described, "bids") == (20, None, 20, 20)
     assert described.one("SELECT generation, rows FROM mz_cutovers") == {"generation": 2, "rows": 10}
+
+
+def test_a_new_generation_that_is_given_up_was_staged(described: Described, running: Running) -> None:
+    running.tick({BIDS: 10}, outcomes={described.id("bids"): Done(rows=9, errors=1)})
+    described.run("ALTER TABLE bids RESNAPSHOT")
+    backfill = Backfill(described, "bids")
+    backfill.follow(1, 1, rows=4)
+    with described.catalog.write() as session:
+        assert retire_backfill(session, backfill.id) == [described.id("bids")]
+    assert counted(described, "bids") == (14, None, 14, 10)
+    described.run("ALTER TABLE bids RESNAPSHOT")
+    Backfill(described, "bids").follow(1, 1, rows=5)
+    assert counted(described, "bids") == (19, None, 19, 10)
 
 
 def test_an_old_style_source_counts_what_its_output_got(described: Described) -> None:
