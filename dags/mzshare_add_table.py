@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 
 from airflow.sdk import Param, dag
 
+from airflow_provider_mzshare.forms import table_definition, table_params
 from airflow_provider_mzshare.task_groups import add_tables
 
 ASSETS = "mzshare_added_tables"
@@ -32,27 +33,7 @@ ASSETS = "mzshare_added_tables"
         "table": Param(
             "shop_amounts", type="string", minLength=1, title="New table", description="[schema.]name of the new table."
         ),
-        "columns": Param(
-            "amount double precision",
-            type=["null", "string"],
-            format="multiline",
-            title="Columns",
-            description="name type, name type, … by the names of the records' fields. "
-            "Empty: the whole record in one column, data.",
-        ),
-        "include": Param(
-            "partition, offset",
-            type=["null", "string"],
-            title="Metadata columns",
-            description="Any of partition, offset, timestamp, key. Empty: none.",
-        ),
-        "format": Param(
-            "json",
-            type="string",
-            enum=["json", "text", "bytes"],
-            title="Format",
-            description="How records are decoded.",
-        ),
+        **table_params(columns="amount double precision", include="partition, offset"),
         "snapshot": Param(
             True,
             type="boolean",
@@ -69,14 +50,11 @@ def mzshare_add_table() -> None:
         "add_table",
         source="{{ params.source }}",
         tables=[
-            {
-                "name": "{{ params.table }}",
-                "columns": "{{ params.columns or '' }}",
-                "format": "{{ params.format }}",
-                "reference": "{{ params.reference or '' }}",
-                "include": "{{ params.include or '' }}",
-                "snapshot": "{{ params.snapshot }}",
-            }
+            table_definition(
+                "{{ params.table }}",
+                reference="{{ params.reference or '' }}",
+                snapshot="{{ params.snapshot }}",
+            )
         ],
         alias=ASSETS,
     )

@@ -1,7 +1,7 @@
 """Replace a table by one with other columns, without a moment in which its name cannot be read.
 
-1. A new table on the same reference is made, filled by a temporary backfill and cut over: exactly, while the old one
-   goes on.
+1. A new table on the same source and reference is made, filled by a temporary backfill and cut over: exactly, while
+   the old one goes on.
 2. Your checks run: each a SELECT over the tables `new` and `old` that must be true.
 3. Somebody approves (Required Actions), with the plan and the certificate at hand. Can be switched off.
 4. The tables change names in one transaction. Whoever reads the name sees the old table or the new one, whole.
@@ -25,6 +25,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.sensors.date_time import DateTimeSensorAsync
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain, dag, task
 
+from airflow_provider_mzshare.forms import FORMATS, table_definition, table_params
 from airflow_provider_mzshare.operators.checking import CheckSQLOperator
 from airflow_provider_mzshare.operators.ingestion import ReconcileOperator
 from airflow_provider_mzshare.operators.swapping import DropUnlessLiveOperator, PlanSwapOperator, SwapTablesOperator
@@ -32,6 +33,7 @@ from airflow_provider_mzshare.operators.tables import DropTableOperator
 from airflow_provider_mzshare.task_groups import add_tables
 
 TABLE = "{{ params.table }}"
+SAME = "same"
 
 
 def pulled(task_id: str, key: str) -> str:
@@ -48,46 +50,19 @@ PARAMS = {
         description="replace: the whole way. rollback: give the kept table its name back.",
     ),
     "table": Param(type="string", minLength=1, title="Table", description="[schema.]name that readers use."),
-    "source": Param("shop", type="string", minLength=1, title="Source", description="The source that feeds it."),
     "new_table": Param(
         None,
         type=["null", "string"],
         title="New table, or the kept one",
         description="Empty: the table's name and __next. For a rollback: which kept table, if there are several.",
     ),
-    "reference": Param(
-        None, type=["null", "string"], title="Reference", description="What of the source. Empty: its topic."
-    ),
-    "columns": Param(
-        None,
-        type=["null", "string"],
-        format="multiline",
-        title="Columns of the new table",
-        description="name type, name type, … by the names of the records' fields. "
-        "Empty: the whole record in one column, data.",
-    ),
-    "include": Param(
-        None,
-        type=["null", "string"],
-        title="Metadata columns",
-        description="Any of partition, offset, timestamp, key. Empty: none.",
-    ),
+    **table_params(),
     "format": Param(
-        "json",
+        SAME,
         type="string",
-        enum=["json", "text", "bytes", "none"],
+        enum=[SAME, *FORMATS],
         title="Format",
-        description="How records are decoded. none: the upstream has columns of its own.",
-    ),
-    "on_decode_error": Param(
-        "record",
-        type="string",
-        enum=["record", "stop"],
-        title="What cannot be decoded",
-        description="record: it goes to the new table's errors. stop: the new table stalls.",
-    ),
-    "retain_history": Param(
-        "1 day", type="string", title="History", description="How far back the new table can be read, as 7 days."
+        description="How records are decoded; as the table's is now, unless you say otherwise.",
     ),
     "checks": Param(
         [],
@@ -182,21 +157,17 @@ def swapped_when_approved(plan: BaseOperator) -> BaseOperator:
 
 
 def added_table() -> TaskGroup:
+    """On the source and the reference of the old one."""
+    same = pulled("plan", "format")
     return add_tables(
         "new_table",
-        source="{{ params.source }}",
+        source=pulled("plan", "source"),
         tables=[
-            {
-                "name": pulled("plan", "other"),
-                "columns": "{{ params.columns or '' }}",
-                "format": "{{ params.format }}",
-                "reference": "{{ params.reference or '' }}",
-                "include": "{{ params.include or '' }}",
-                "options": {
-                    "retain_history": "{{ params.retain_history }}",
-                    "on_decode_error": "{{ params.on_decode_error }}",
-                },
-            }
+            table_definition(
+                pulled("plan", "other"),
+                reference="{{ ti.xcom_pull(task_ids='plan')['reference'] | tojson }}",
+                format=f"{{% if params.format == '{SAME}' %}}{same}{{% else %}}{{{{ params.format }}}}{{% endif %}}",
+            )
         ],
     )
 

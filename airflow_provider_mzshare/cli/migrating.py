@@ -32,7 +32,6 @@ def migrate(
     finalize: Annotated[
         bool, typer.Option("--finalize", help="End a migration: legacy progress names go, and there is no way back.")
     ] = False,
-    batch_size: Annotated[int, typer.Option("--batch-size", metavar="N", min=1, help="Sources in one batch.")] = 10,
     stop_on_first_failure: Annotated[
         bool,
         typer.Option(
@@ -51,7 +50,7 @@ def migrate(
 
     action: Action = "rollback" if rollback else "finalize" if finalize else "migrate"
     plans: list[Plan] = []
-    how = Run(action, apply, batch_size, stop_on_first_failure, plans=plans.append)
+    how = Run(action, apply, stop_on_first_failure=stop_on_first_failure, plans=plans.append)
     with context.open_catalog(context.settings()) as catalog:
         report = run(catalog, Wanted(source, pattern, everything), how)
     _print(report, plans, output)

@@ -25,7 +25,14 @@ QUERY_CONF = {
     # A query reads what is registered for it and nothing else.
     "spark.sql.runSQLOnFiles": "false",
 }
-_OWN_CONF = {**DELTA_CONF, **QUERY_CONF, "spark.driver.maxResultSize": "0", "spark.log.level": "ERROR"}
+_OWN_CONF = {
+    **DELTA_CONF,
+    **QUERY_CONF,
+    "spark.driver.maxResultSize": "0",
+    "spark.log.level": "ERROR",
+    # Delta goes through a table's log in 50 tasks, which on one machine is mostly their overhead.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
 
 
 def ask(query: str, relations: Mapping[str, Load], take: Callable[[DataFrame], T], *, jar_folder: Path | None) -> T:

@@ -39,6 +39,7 @@ class SwapPlan:
     :param keep_as: what the replaced one is called until it is dropped; ``kept_for`` makes it this swap's alone.
     :param last_id: the newest id when this was planned: what is to be made for the swap has a newer one.
     :param views: those that read the replaced one: they go on reading it.
+    :param source: the source of the replaced one. :param reference: its reference there, in parts.
     """
 
     table: str
@@ -47,9 +48,12 @@ class SwapPlan:
     keep_as: str
     last_id: str
     views: tuple[str, ...]
+    source: str
+    reference: tuple[str, ...]
+    format: str
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "views": list(self.views)}
+        return {**asdict(self), "views": list(self.views), "reference": list(self.reference)}
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPla
 
 def _plan(session: Session, name: QualifiedName, other: QualifiedName) -> SwapPlan:
     present = _own_table(session, name)
-    views = _views_on(session, present)
+    views, spec = _views_on(session, present), present.spec
     return SwapPlan(
         table=str(name),
         old_id=present.id,
@@ -93,6 +97,9 @@ def _plan(session: Session, name: QualifiedName, other: QualifiedName) -> SwapPl
         keep_as=str(_kept_name(name, present.id)),
         last_id=last_item_id(session),
         views=tuple(full_name(view.name) for view in views),
+        source=full_name(lookup.get_source_item(session, present.source_id).name),
+        reference=tuple(part for part in (spec.namespace, spec.reference) if part is not None),
+        format=spec.format,
     )
 
 

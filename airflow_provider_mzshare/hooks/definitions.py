@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -50,7 +51,8 @@ def source_statement(
 def table_statement(source: str, table: Mapping[str, Any]) -> str:
     """:param table: ``name``, ``columns``, ``format``, ``include``, ``reference``, ``snapshot``, ``options``.
 
-    A reference that is a text is one name, dots and all, as a topic's; one with a schema is a list of its parts.
+    A reference that is a text is one name, dots and all, as a topic's; one with a schema is a list of its parts, which
+    may be written as JSON.
     """
     _check_known("table", table, TABLE_FIELDS)
     if not table.get("name"):
@@ -78,6 +80,11 @@ def table_statement(source: str, table: Mapping[str, Any]) -> str:
 def _reference(given: Any) -> tuple[str, ...] | None:
     if not given:
         return None
+    if isinstance(given, str) and given.startswith("["):  # no topic's name does
+        try:
+            given = json.loads(given)
+        except ValueError:
+            raise StatementError(f'reference {given!r} is not a list: ["schema", "name"]') from None
     return (given,) if isinstance(given, str) else tuple(str(part) for part in given)
 
 

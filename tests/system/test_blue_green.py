@@ -120,7 +120,6 @@ class Shop:
     def form(self, **changes: Any) -> dict[str, Any]:
         form = {
             "table": "orders",
-            "source": "shop",
             "columns": "id bigint, amount double precision, note text",
             "checks": CHECKS,
             "approval": False,
@@ -253,10 +252,10 @@ def test_rejections_and_failed_checks_leave_the_old_table_and_a_rollback_brings_
                 pass
             new = shop.id_of("orders")
             assert new != old
-            assert shop.id_of(f"orders__old_{old}") == old
+            assert shop.id_of(f"orders__old_{old}_{new}") == old
             # And back.
             found.wait_for(DAG, found.trigger(DAG, action="rollback", table="orders"))
-            assert (shop.id_of("orders"), shop.id_of(f"orders__old_{new}")) == (old, new)
+            assert (shop.id_of("orders"), shop.id_of(f"orders__old_{new}_{old}")) == (old, new)
             assert found.airflow.tasks(DAG, run_id)["keep"] == "deferred"
         assert not polling.wrong
         assert polling.seen == [tuple(OLD), tuple(NEW), tuple(OLD)]

@@ -96,7 +96,12 @@ def _named(session: Session, text: str) -> ItemId:
     if isinstance(item, lookup.ViewItem):
         raise NothingToMigrate(f"{text!r} is a view: name a source", hint=_SHOW_SOURCES)
     if isinstance(item, lookup.TableItem) and item.kind == "subsource":
-        source = lookup.get_source_item(session, item.source_id).display
-        hint = f"mzshare migrate {shlex.quote(source)}"
-        raise NothingToMigrate(f"{text!r} is a subsource: it is migrated with its source", hint=hint)
+        raise _not_a_source(session, text, item, "a subsource: it is migrated with its source")
+    if isinstance(item, lookup.TableItem) and lookup.get_source_item(session, item.source_id).spec.legacy is not None:
+        raise _not_a_source(session, text, item, "a table already: it needs no migration")
     return item.source_id
+
+
+def _not_a_source(session: Session, text: str, item: lookup.TableItem, what: str) -> NothingToMigrate:
+    source = lookup.get_source_item(session, item.source_id).display
+    return NothingToMigrate(f"{text!r} is {what}", hint=f"mzshare migrate {shlex.quote(source)}")

@@ -53,7 +53,7 @@ class Run:
 def run(catalog: Catalog, wanted: Wanted, how: Run) -> Report:
     """Failures are in the report; what is worth a retry (the catalog is away, somebody was faster) is raised."""
     if how.batch_size < 1:
-        raise TerminalError("a batch has at least one source", hint="--batch-size 10")
+        raise TerminalError("a batch has at least one source", hint="batch_size=10")
     with catalog.read() as session:
         chosen = choose(session, wanted, how.action)
     reports: list[SourceReport] = []

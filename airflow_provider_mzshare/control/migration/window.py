@@ -39,6 +39,9 @@ class Window:
 
 def _time(text: str) -> time:
     try:
-        return time.fromisoformat(text.strip()).replace(tzinfo=None)
+        found = time.fromisoformat(text.strip())
     except ValueError:
-        raise TerminalError(f"{text!r} is not a time of day", hint="hours and minutes in UTC, as 22:00") from None
+        found = None
+    if found is None or found.tzinfo is not None:
+        raise TerminalError(f"{text!r} is not a time of day in UTC", hint="hours and minutes, without a zone, as 22:00")
+    return found

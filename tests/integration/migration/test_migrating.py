@@ -512,6 +512,7 @@ def test_a_pattern_is_about_the_names_that_match(everything: Catalog) -> None:
 @on_one
 def test_what_cannot_be_meant_is_told(everything: Catalog) -> None:
     for name, why in {
+        "beside": "'beside' is a table already: it needs no migration. Try: mzshare migrate orders",
         "nope": "there is no source 'nope'",
         "u99": "there is no source 'u99'",
         "v": "'v' is a view",

@@ -57,6 +57,9 @@ def test_a_replacement_there_and_back_and_there_again(
         "keep_as": f'public."Odd ""T__old_{old}"',
         "last_id": old,
         "views": [],
+        "source": "public.s",
+        "reference": ["t"],
+        "format": "json",
     }
     for attempt in range(3):
         swapped = swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=plan.keep_as)

@@ -68,6 +68,10 @@ def test_a_table_of_a_source_that_has_columns_names_its_reference_by_parts() -> 
     assert (table.text_columns, table.exclude_columns) == (("id", "At"), ("note",))
     topic: CreateTable = parsed(table_statement("s", {"name": "t", "reference": "my.topic"}))
     assert topic.reference == ("my.topic",)
+    parts: CreateTable = parsed(table_statement("s", {**given, "reference": '["auction", "b.c"]'}))
+    assert parts.reference == ("auction", "b.c")
+    with pytest.raises(StatementError, match="is not a list"):
+        table_statement("s", {**given, "reference": "[auction.bids"})
 
 
 def _is_name(text: str) -> bool:

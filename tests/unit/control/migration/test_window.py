@@ -49,3 +49,8 @@ def test_what_is_no_window_is_refused(start: str | None, end: str | None) -> Non
     with pytest.raises(TerminalError) as raised:
         Window.parse(start, end)
     assert raised.value.hint
+
+
+def test_a_time_with_a_zone_is_refused() -> None:
+    with pytest.raises(TerminalError, match="not a time of day in UTC"):
+        Window.parse("22:00+02:00", "04:30")
