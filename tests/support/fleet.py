@@ -42,18 +42,22 @@ ENDINGS = ["", "_source", " 🦊", ".b", '"q"', "$(x)", "--conf", "{{ x }}", "`y
 
 def statement(number: int, name: str, topics: Sequence[str], pace: str) -> str:
     """An old-style source; eight shapes, in turn. ``pace`` is its settings."""
-    kafka = f"CREATE SOURCE {name}{{}} FROM KAFKA CONNECTION broker (TOPIC '{topics[number % len(topics)]}') {{}}"
+
+    def kafka(columns: str, rest: str) -> str:
+        topic = topics[number % len(topics)]
+        return f"CREATE SOURCE {name}{columns} FROM KAFKA CONNECTION broker (TOPIC '{topic}') {rest}"
+
     auction = f"CREATE SOURCE {name} FROM LOAD GENERATOR AUCTION (SEED {number}, TICK INTERVAL '200ms') FOR"
     schema = name.partition(".")[0]
     shapes = (
-        kafka.format(" (id bigint, w text)", "FORMAT JSON INCLUDE PARTITION, OFFSET AS o"),
+        kafka(" (id bigint, w text)", "FORMAT JSON INCLUDE PARTITION, OFFSET AS o"),
         f"{auction} ALL TABLES",
-        kafka.format("", "FORMAT TEXT INCLUDE KEY"),
+        kafka("", "FORMAT TEXT INCLUDE KEY"),
         f"CREATE SOURCE {name} FROM LOAD GENERATOR COUNTER (TICK INTERVAL '100ms') ENVELOPE NONE",
         f'{auction} TABLES (bids AS {schema}."My Bids", auction.users AS {schema}.u) EXPOSE PROGRESS AS {schema}.far',
-        kafka.format("", "FORMAT BYTES INCLUDE TIMESTAMP"),
+        kafka("", "FORMAT BYTES INCLUDE TIMESTAMP"),
         f"CREATE SOURCE {name} FROM LOAD GENERATOR KEY VALUE (PARTITIONS 2, TICK INTERVAL '100ms') ENVELOPE NONE",
-        kafka.format("", "FORMAT JSON"),
+        kafka("", "FORMAT JSON"),
     )
     options = ", TEXT COLUMNS (bids.amount), EXCLUDE COLUMNS (bids.bid_time)" if number % 8 == 4 else ""
     return f"{shapes[number % 8]} WITH ({pace}{options})"

@@ -57,7 +57,7 @@ class Polling:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._stop.wait(0.1):
             try:
                 self._look()
             except Exception as error:

@@ -18,7 +18,7 @@ from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome
 from airflow_provider_mzshare.types.ids import JobId
 from airflow_provider_mzshare.types.positions import Position
 from tests.integration.cli.conftest import Cli
-from tests.integration.cli.test_commands import SOURCE, TABLE, write_ticks
+from tests.support.cli_ticks import SOURCE, TABLE, write_ticks
 from tests.support.kafka import create_topic, produce
 from tests.support.waiting import wait_until
 

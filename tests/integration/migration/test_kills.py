@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, comments
-from airflow_provider_mzshare.control.migration.choosing import Wanted
 from airflow_provider_mzshare.control.migration.executor import Run, run
 from airflow_provider_mzshare.control.migration.plan import LABELS, Action
 from tests.support.catalog import Log
 from tests.support.legacy import BIDS, add_multi, add_single, add_view, data, definitions, killed
-
-ALL = Wanted(everything=True)
-on_one = pytest.mark.parametrize("catalog_url", ["sqlite"], indirect=True)
-
-
-def do(catalog: Catalog, action: Action) -> None:
-    assert not run(catalog, ALL, Run(action, apply=True)).failed
+from tests.support.migrating import ALL, do, on_one
 
 
 @pytest.fixture
