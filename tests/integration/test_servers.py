@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_every_test_gets_an_empty_catalog_database(catalog_url: str, turn: int) -> None:
-    engine = create_engine(catalog_url)
+def test_every_test_gets_an_empty_catalog_database(empty_url: str, turn: int) -> None:
+    engine = create_engine(empty_url)
     assert inspect(engine).get_table_names() == []
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE mark (turn INTEGER)"))

@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -79,12 +81,21 @@ class Postgres:
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         return psycopg.connect(host=LOOPBACK, port=self.port, user=OWNER, dbname=database, autocommit=True)
 
-    def create_database(self) -> str:
-        """Return the name of a new, empty database."""
+    def create_database(self, template: str = "template1") -> str:
+        """Return the name of a new database, which is empty or a copy."""
         name = f"db_{uuid4().hex[:12]}"
         with self.connect() as connection:
-            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         return name
+
+    @contextmanager
+    def database(self, template: str = "template1") -> Iterator[str]:
+        """The URL of one that goes with the block."""
+        name = self.create_database(template)
+        try:
+            yield self.url(name)
+        finally:
+            self.drop_database(name)
 
     def drop_database(self, name: str) -> None:
         """Drop it, with whoever is still connected."""

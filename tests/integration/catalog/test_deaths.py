@@ -165,9 +165,9 @@ def test_a_job_keeps_that_it_had_got_on_after_its_end(catalog: Catalog) -> None:
     assert second.running_at is not None
 
 
-def test_runs_from_before_the_upgrade_are_not_held_against_their_tables(opened: Callable[[], Catalog]) -> None:
-    old = opened()
-    old.upgrade("0001")
+def test_runs_from_before_the_upgrade_are_not_held_against_their_tables(empty_url: str) -> None:
+    catalog = Catalog(empty_url)
+    catalog.upgrade("0001")
     source, rest = SOURCE.model_dump_json().replace(":", r"\:"), "'active', NULL, NULL, 'running', 0, NULL, 0"
     job = "id, kind, source_id, state, launcher, folder, created_at, started_at, stop_requested"
     rows = [
@@ -175,13 +175,13 @@ def test_runs_from_before_the_upgrade_are_not_held_against_their_tables(opened: 
         f"INSERT INTO sources VALUES ('u1', '{source}', '{{}}', 'x', '{{}}', {rest})",
         f"INSERT INTO jobs ({job}) VALUES ('lost', 'backfill', 'u1', 'lost', 'process', '', 1, 7, false)",
     ]
-    with old._writing.begin() as connection:
+    with catalog._writing.begin() as connection:
         for row in rows:
             connection.execute(text(row))
-    new = opened()
-    new.upgrade()
-    with new.read() as session:
+    catalog.upgrade()
+    with catalog.read() as session:
         assert jobs.get_job(session, JobId("lost")).running_at == 7
+    catalog.close()
 
 
 def _statuses(state: SourceState, *tables: ItemId) -> list[str]:

@@ -30,6 +30,12 @@ from tests.support.postgres import Postgres
 from tests.support.waiting import wait_until
 
 
+@pytest.fixture
+def catalog_url(empty_url: str) -> str:
+    """Here it is made by the test."""
+    return empty_url
+
+
 def test_a_missing_catalog_is_refused_and_not_created_by_looking(opened: Callable[[], Catalog], tmp_path: Path) -> None:
     catalog = opened()
     with pytest.raises(CatalogMissing) as refused, catalog.read():

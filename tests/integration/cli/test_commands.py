@@ -75,11 +75,11 @@ def test_the_embedded_catalog_is_made_by_the_first_statement_and_not_by_a_look(c
     assert cli.ok("status", "-o", "json").json == []
 
 
-def test_a_servers_catalog_is_made_only_when_asked_for(cli: Cli, catalog_url: str) -> None:
-    if not catalog_url.startswith("postgresql"):
+def test_a_servers_catalog_is_made_only_when_asked_for(cli: Cli, empty_url: str) -> None:
+    if not empty_url.startswith("postgresql"):
         assert "created" in cli.ok("catalog", "upgrade").out
         return
-    cli.env["MZSHARE_CATALOG"] = catalog_url
+    cli.env["MZSHARE_CATALOG"] = empty_url
     assert cli.error("sql", "SHOW TABLES").endswith("Try: mzshare catalog upgrade")
     made = json.loads(cli.ok("catalog", "upgrade", "-o", "json").out)
     assert (made["result"], made["before"]) == ("created", None)

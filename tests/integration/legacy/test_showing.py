@@ -176,8 +176,8 @@ def test_old_syntax_is_refused_with_the_new_statements_which_work(old: OldStyle)
     assert {row["name"] for row in old.rows("tables")} == {"public.c", "public.bids", "public.u"}
 
 
-def test_a_new_catalog_has_new_syntax_alone(catalog_url: str) -> None:
-    with Catalog(catalog_url) as catalog:
+def test_a_new_catalog_has_new_syntax_alone(empty_url: str) -> None:
+    with Catalog(empty_url) as catalog:
         catalog.upgrade()
         old = OldStyle(catalog)
         old.sql("ALTER SYSTEM RESET force_source_table_syntax")

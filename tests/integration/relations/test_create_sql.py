@@ -108,8 +108,8 @@ def test_a_dry_run_changes_nothing_that_is_shown(described: Described) -> None:
     assert described.statements() == before
 
 
-def test_an_older_catalog_has_its_statements_after_the_upgrade(catalog_url: str) -> None:
-    with Catalog(catalog_url) as old:
+def test_an_older_catalog_has_its_statements_after_the_upgrade(empty_url: str) -> None:
+    with Catalog(empty_url) as old:
         old.upgrade("0001")
         with old._writing.begin() as connection:
             for statement in _rows_of_0001():
@@ -122,8 +122,8 @@ def test_an_older_catalog_has_its_statements_after_the_upgrade(catalog_url: str)
         assert {row["status"] for row in described.query("SELECT status FROM mz_source_statuses")} == {"starting"}
 
 
-def test_counters_of_an_older_catalog_go_on(catalog_url: str) -> None:
-    with Catalog(catalog_url) as old:
+def test_counters_of_an_older_catalog_go_on(empty_url: str) -> None:
+    with Catalog(empty_url) as old:
         old.upgrade("0001")
         with old._writing.begin() as connection:
             for statement in _rows_of_0001():
