@@ -51,7 +51,7 @@ def test_the_command(home: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
     assert (report["dry_run"], report["counts"]["done"], len(report["sources"])) == (False, 1, 1)
     assert "already" in cli(capsys, "orders", "--apply")
     assert "auction,done,table bids,u5," in cli(capsys, "--pattern", "auct*", "--apply", "--output", "csv")
-    assert "u5" in cli(capsys, "--all", "--rollback", "--apply", "--batch-size", "1")
+    assert "u5" in cli(capsys, "--all", "--rollback", "--apply")
     assert definitions(home) == before
     cli(capsys, "--all", "--apply")
     assert "dropped" in cli(capsys, "--all", "--finalize", "--apply")
