@@ -41,7 +41,10 @@ ASSETS = "mzshare_added_tables"
             description="Off: only what arrives from now on, without a backfill.",
         ),
         "reference": Param(
-            None, type=["null", "string"], title="Reference", description="What of the source. Empty: its topic."
+            None,
+            type=["null", "string"],
+            title="Reference",
+            description='What of the source; with a schema: ["schema", "name"]. Empty: its topic.',
         ),
     },
 )

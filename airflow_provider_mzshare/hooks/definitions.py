@@ -78,14 +78,19 @@ def table_statement(source: str, table: Mapping[str, Any]) -> str:
 
 
 def _reference(given: Any) -> tuple[str, ...] | None:
-    if not given:
+    """A name, or a list of parts, which may be JSON: no topic's name begins as one does."""
+    text = given.strip() if isinstance(given, str) else None
+    if not given or text == "":
         return None
-    if isinstance(given, str) and given.startswith("["):  # no topic's name does
-        try:
-            given = json.loads(given)
-        except ValueError:
-            raise StatementError(f'reference {given!r} is not a list: ["schema", "name"]') from None
-    return (given,) if isinstance(given, str) else tuple(str(part) for part in given)
+    if text is not None and not text.startswith("["):
+        return (text,)
+    try:
+        parts = json.loads(text) if text is not None else list(given)
+    except ValueError:
+        parts = []
+    if not parts or not all(isinstance(part, str) for part in parts):
+        raise StatementError(f'reference {given!r} is not a list of names: ["schema", "name"]')
+    return tuple(parts)
 
 
 def _names(given: Any) -> tuple[str, ...]:

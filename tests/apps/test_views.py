@@ -77,6 +77,13 @@ QUESTIONS: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("SELECT a FROM (VALUES (1), (2)) AS v(a) WHERE a = ANY(ARRAY[2, 3])", [(2,)]),
     ("SELECT row_number() OVER (ORDER BY amount) AS n, id FROM orders ORDER BY n", [(1, 1), (2, 2), (3, 3)]),
     ("SELECT sum(n) FROM numbers WHERE id > 99", [(None,)]),
+    (
+        (
+            "SELECT abs(avg(x) - 4.0 / 3) < 0.0000001 AS a FROM (SELECT g, sum(b) AS x FROM "
+            "(VALUES (1, 1::bigint), (2, 1::bigint), (3, 2::bigint)) AS v(g, b) GROUP BY g) AS q"
+        ),
+        [(True,)],
+    ),
     ("SELECT s.offset, s.tick FROM s", [(3, 1)]),
     ("SELECT n.id, o.id AS other FROM numbers n JOIN far.orders o USING (id)", [(1, 1)]),
 ]
@@ -101,7 +108,7 @@ def test_answers_are_those_of_postgresql(spark: SparkSession, filled: Filled) ->
 
 
 SCALARS = """
-    ascii(note); btrim(note); concat(note, NULL, id); concat_ws('-', note, NULL, 'x')
+    ascii(note); btrim(note); chr(65); chr(8364); chr(128512); concat(note, NULL, id); concat_ws('-', note, NULL, 'x')
     left(note, 2); length(note); lower(upper(note)); lpad(note, 7, 'xy'); ltrim(note); md5(note); right(note, 2)
     octet_length(note); position('b' in note); repeat(note, 2); replace(note, 'b', 'zz'); reverse(note)
     rpad(note, 2, 'x'); rtrim(note); split_part(note, 'b', 1); starts_with(note, 'a'); substring(note, 2, 2)
@@ -124,13 +131,19 @@ SCALARS = """
     'it''s \\ "x" `y` $z'; left(note, -2); left(note, id::int - 2); right(note, -1); right(note, 2 - id::int)
     substring(note, 0, 3); substring(note, -1, 3); substring(note from -1); substring(note, id::int - 2, 2)
     extract(year from date '2024-02-29') / 3; left(note, NULL); substring(note, NULL, 2); left(note, 0)
+    right(note, 0); substring(note, id::int, 2147483647); left(left(note, -1), -1); right(note, -99); left(note, -99)
+    substring(note, -5, 2); substring(note, 0); (id * 0.5)::int; (id / 2.0)::int; (id * 2.5)::int
+    octet_length(note) / 2; round(2.5::double precision); round(3.5::double precision); round(-0.5::double precision)
+    round(ceil(amount) / 2); (5000000001 + id) / 2; 1 / 30000000.0 * 1e6; 5000000001 / 2
+    length(note) / 2; ceil(amount) / 2; floor(2.5) / 2
 """
 AGGREGATES = """
     avg(id); avg(amount); bit_and(id); bit_or(id); bool_and(id > 0); bool_or(id > 5); corr(id, n); count(*)
     count(amount); count(DISTINCT note); covar_pop(id, n); covar_samp(id, n); every(id > 1); max(note); min(amount)
     stddev(id); stddev_pop(id); sum(id); sum(amount); variance(id); var_pop(id); sum(id) FILTER (WHERE id > 1)
     length(string_agg(note, ', ')); sum(id) / 4; sum(n) / 4; sum(DISTINCT id) / 4; sum(id + 9223372036854775800)
-    coalesce(sum(id), 0) / 4
+    coalesce(sum(id), 0) / 4; sum(id) * 1.0 / 30000000 * 1e6; 100.0 * sum(id) / count(*) / 7; avg(id)::int
+    (sum(id) * 0.5)::int; avg(n)::int; sum(CASE WHEN id > 1 THEN 5000000001 ELSE 0 END) / 4; round(avg(n))
 """
 WINDOWS = """
     cume_dist(); dense_rank(); first_value(id); lag(id); lead(id, 1, 0); last_value(id); nth_value(id, 2); ntile(2)

@@ -20,7 +20,7 @@ _SYNTAX = """
 
 _FUNCTIONS = """
     Abs Acos And Array Ascii Asin Atan Atan2 Avg BitwiseAndAgg BitwiseOrAgg ByteLength Case Cast Cbrt Ceil
-    Coalesce Concat ConcatWs Corr Cos Cot Count CovarPop CovarSamp CumeDist CurrentDate CurrentTimestamp Date
+    Chr Coalesce Concat ConcatWs Corr Cos Cot Count CovarPop CovarSamp CumeDist CurrentDate CurrentTimestamp Date
     DateTrunc Degrees DenseRank Exists Exp Extract FirstValue Floor Greatest GroupConcat Grouping If JSONExtract
     JSONExtractScalar Lag LastValue Lead Least Left Length Levenshtein Ln LogicalAnd LogicalOr Lower MD5 Max Min
     NthValue Ntile Nullif Or Pad PercentRank Pi Pow Radians Rank RegexpLike Repeat Replace Reverse Right
@@ -65,6 +65,8 @@ def _detail(node: exp.Expr) -> str | None:
         return "FILTER with OVER is not supported: take sum(CASE WHEN … END) OVER (…)"
     if isinstance(node, exp.Extract) and node.name.upper() not in PARTS:
         return f"EXTRACT takes {', '.join(PARTS)}, not {node.name.upper()}"
+    if isinstance(node, exp.Substring) and node.args["start"].is_string:
+        return "substring takes places, not a pattern: substring(text, first, count)"
     if isinstance(node, exp.Distinct) and node.args.get("on"):
         return "DISTINCT ON is not supported: take row_number() OVER (…)"
     if isinstance(node, exp.Func) and any(isinstance(part, exp.Order) for part in node.iter_expressions()):

@@ -22,12 +22,23 @@ _UNNAMED = "?column?"
 
 def read_query(text: str) -> exp.Query:
     """:param text: one SELECT, UNION or WITH; anything that is not admitted is refused by name."""
+    tree = read_stored(text)
+    check_admitted(tree)
+    return tree
+
+
+def check_admitted(tree: exp.Query, of: str = "") -> None:
+    """Whatever is about to be run is looked at: what was admitted when it was stored may no longer be."""
+    if why := refusal(tree):
+        raise BadQuery(f"{of}: {why}" if of else why)
+
+
+def read_stored(text: str) -> exp.Query:
+    """Of a view that is there: it can be shown, renamed and dropped whatever it calls."""
     try:
         tree = parse_query(text)
     except StatementError as error:
         raise BadQuery(f"the query cannot be read: {error}") from None
-    if why := refusal(tree):
-        raise BadQuery(why)
     for node in tree.walk():
         node.comments = None
     for name in tree.find_all(exp.Identifier):

@@ -16,6 +16,7 @@ from airflow_provider_mzshare.control.catalog.naming import display_name
 from airflow_provider_mzshare.control.catalog.reads import EMPTY_VERSION, ReadPoint, consistent_cut
 from airflow_provider_mzshare.control.views import progress
 from airflow_provider_mzshare.control.views.columns import Typed, outputs
+from airflow_provider_mzshare.control.views.queries import check_admitted
 from airflow_provider_mzshare.control.views.relations import Relation, get_relation
 from airflow_provider_mzshare.control.views.resolving import Resolved, stored
 from airflow_provider_mzshare.control.views.translating import to_spark
@@ -68,6 +69,7 @@ def plan_query(session: Session, query: Resolved, *, as_of_ms: int | None = None
     """:param query: checked already: what it reads is there."""
     plan, typed = ReadPlan(), Typed(session)
     found: dict[ItemId, Relation] = {}
+    check_admitted(query.tree)
     _collect(session, query.reads, typed, found, plan)
     tree = typed.qualified(query)
     plan.query, plan.columns = to_spark(tree), tuple(outputs(tree))
@@ -94,6 +96,7 @@ def _collect(
         found[item_id] = relation = get_relation(session, item_id)
         if isinstance(relation.item, lookup.ViewItem):
             query = stored(relation.item.query)
+            check_admitted(query.tree, f"view {relation.display}")
             _collect(session, query.reads, typed, found, plan)
             plan.views[item_id] = to_spark(typed.qualified(query))
 

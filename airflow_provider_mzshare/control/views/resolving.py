@@ -12,7 +12,14 @@ from sqlglot.optimizer.scope import traverse_scope
 from airflow_provider_mzshare.control.catalog.naming import Name
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA
 from airflow_provider_mzshare.control.views.problems import BadQuery
-from airflow_provider_mzshare.control.views.queries import full_name, print_query, read_query, tables_of, understood
+from airflow_provider_mzshare.control.views.queries import (
+    full_name,
+    print_query,
+    read_query,
+    read_stored,
+    tables_of,
+    understood,
+)
 from airflow_provider_mzshare.control.views.relations import find_relation, get_relation
 from airflow_provider_mzshare.types.ids import ItemId
 
@@ -51,13 +58,13 @@ def resolve(session: Session, text: str, stand_ins: Mapping[str, Name] | None = 
 
 def stored(text: str) -> Resolved:
     """A query as it was stored."""
-    tree = read_query(text)
+    tree = read_stored(text)
     return Resolved(tree, tuple(dict.fromkeys(ItemId(table.name) for table in tables_of(tree))))
 
 
 def redirected(text: str, targets: Mapping[str, str]) -> Resolved:
     """A stored query on other objects, all at once: ``{"u1": "u2", "u2": "u3"}`` moves each by one."""
-    tree = read_query(text)
+    tree = read_stored(text)
     for table in tables_of(tree):
         _put(table, None, targets.get(table.name, table.name), table.alias or table.name)
     return Resolved(tree, tuple(dict.fromkeys(ItemId(table.name) for table in tables_of(tree))))
@@ -70,7 +77,7 @@ def print_current(session: Session, text: str) -> str:
 
 def print_named(text: str, name_of: Callable[[ItemId], Name]) -> str:
     """A stored query with these names."""
-    tree = read_query(text)
+    tree = read_stored(text)
     for table in tables_of(tree):
         schema, name = name_of(ItemId(table.name))
         alias = table.alias or table.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from airflow_provider_mzshare.control.views import texts
 from airflow_provider_mzshare.control.views.queries import understood
 
 SPARK = "spark"
@@ -15,6 +16,7 @@ _NUMERIC = exp.DataType.build("decimal(38, 9)")
 def to_spark(tree: exp.Query) -> str:
     """:param tree: qualified and with types; it reads relations by id, which are temporary views of the session."""
     tree = tree.copy()
+    texts.check_nesting(tree)
     with understood():
         return _printed(tree)
 
@@ -32,9 +34,8 @@ def _printed(tree: exp.Query) -> str:
 def _translated(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.DataType):
         return _type(node)
-    if isinstance(node, exp.Div) and node.args.get("typed") and _is_integer(node.left) and _is_integer(node.right):
-        # Spark divides integers as doubles, PostgreSQL throws the rest away.
-        return exp.IntDiv(this=node.left.copy(), expression=node.right.copy())
+    if isinstance(node, exp.Div):
+        return _division(node)
     if isinstance(node, exp.Concat):
         # Spark would make a number of the empty text that stands for NULL.
         node.set("expressions", [part if part.is_string else exp.cast(part, "text") for part in node.expressions])
@@ -43,45 +44,50 @@ def _translated(node: exp.Expr) -> exp.Expr:
         return exp.cast(node, "timestampntz")  # Spark's has a zone
     if isinstance(node, exp.Cast) and node.to.this in _INTEGERS and (rounded := _rounded(node.this)):
         return exp.cast(rounded, node.to)
-    if isinstance(node, exp.Sum) and _kind(node.this) is _TYPES.BIGINT:
-        return exp.Sum(this=_wide(node.this))
-    if isinstance(node, (exp.Left, exp.Right)) and not _is_count(node.expression):
-        return type(node)(this=node.this.copy(), expression=_kept(node.this, node.expression))
-    if isinstance(node, exp.Substring) and not _is_count(node.args["start"]):
-        return _substring(node)
+    if isinstance(node, exp.Round) and not node.args.get("decimals") and _is_float(node.this):
+        return exp.Rint(this=node.this.copy())
+    if isinstance(node, (exp.Sum, exp.Avg)):
+        return _aggregate(node)
+    return texts.translated(node)
+
+
+def _division(node: exp.Div) -> exp.Expr:
+    left, right = node.left, node.right
+    if node.args.get("typed") and _is_integer(left) and _is_integer(right):
+        # Spark divides integers as doubles, PostgreSQL throws the rest away.
+        return exp.IntDiv(this=left.copy(), expression=right.copy())
+    if _is_unbounded(left) or _is_unbounded(right):
+        # Of numeric Spark would keep as few as six places.
+        return exp.Div(this=_as_double(left), expression=_as_double(right))
     return node
 
 
-def _wide(node: exp.Expr) -> exp.Expr:
+def _aggregate(node: exp.Sum | exp.Avg) -> exp.Expr:
+    if isinstance(node, exp.Sum) and _kind(node.this) is _TYPES.BIGINT:
+        return exp.Sum(this=_each(node.this, "decimal(19, 0)"))
+    if isinstance(node, exp.Avg) and _is_unbounded(node.this):
+        return exp.Avg(this=_each(node.this, "double"))
+    return node
+
+
+def _each(node: exp.Expr, to: str) -> exp.Expr:
+    """What is summed up, as another type; DISTINCT stays around it."""
     if isinstance(node, exp.Distinct):
-        return exp.Distinct(expressions=[_wide(part) for part in node.expressions])
-    return exp.cast(node.copy(), "decimal(19, 0)")
+        return exp.Distinct(expressions=[_each(part, to) for part in node.expressions])
+    return exp.cast(node.copy(), to)
 
 
-def _is_count(node: exp.Expr) -> bool:
-    """A plain number from 1 on: Spark counts as PostgreSQL does."""
-    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit() and int(node.name) > 0
+def _as_double(node: exp.Expr) -> exp.Expr:
+    return exp.cast(node.copy(), "double")
 
 
-def _kept(text: exp.Expr, count: exp.Expr) -> exp.Expr:
-    """How many characters left and right give: less than none are all but so many."""
-    rest = exp.Length(this=text.copy()) + exp.Paren(this=count.copy())
-    return exp.If(this=exp.Paren(this=count.copy()) < 0, true=_at_least(0, rest), false=count.copy())
+def _is_unbounded(node: exp.Expr) -> bool:
+    """Numeric without a precision, as a sum of bigint is: what Spark keeps of it depends on how it came about."""
+    return _kind(node) is _TYPES.DECIMAL and not (node.type and node.type.expressions)
 
 
-def _substring(node: exp.Substring) -> exp.Substring:
-    """Places before the first count and are empty; Spark would count them from the end."""
-    start, length = node.args["start"], node.args.get("length")
-    first = _at_least(1, start.copy())
-    if length is None:
-        return exp.Substring(this=node.this.copy(), start=first)
-    end = exp.Paren(this=start.copy()) + exp.Paren(this=length.copy())
-    return exp.Substring(this=node.this.copy(), start=first, length=_at_least(0, end - first.copy()))
-
-
-def _at_least(least: int, node: exp.Expr) -> exp.Expr:
-    # Unlike greatest, which skips NULL: a NULL stays one.
-    return exp.If(this=exp.Paren(this=node) < least, true=exp.Literal.number(least), false=node.copy())
+def _is_float(node: exp.Expr) -> bool:
+    return _kind(node) in exp.DataType.FLOAT_TYPES
 
 
 def _rounded(node: exp.Expr) -> exp.Expr | None:
@@ -90,7 +96,7 @@ def _rounded(node: exp.Expr) -> exp.Expr | None:
         return None
     if _kind(node) is _TYPES.DECIMAL or isinstance(node, exp.Literal):
         return exp.Round(this=node.copy())
-    return exp.Rint(this=node.copy()) if _kind(node) in exp.DataType.FLOAT_TYPES else None
+    return exp.Rint(this=node.copy()) if _is_float(node) else None
 
 
 def _is_integer(node: exp.Expr) -> bool:

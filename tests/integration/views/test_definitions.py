@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 
 from airflow_provider_mzshare.control.catalog import Catalog, legacy, lookup
+from airflow_provider_mzshare.control.catalog.object_models import ViewRow
 from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
 from airflow_provider_mzshare.control.definition_errors import ReservedSchema
 from airflow_provider_mzshare.control.executing.context import Context
@@ -13,6 +15,7 @@ from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statement_checks import Checked
 from airflow_provider_mzshare.control.views.definitions import create_view, definition_of, list_views, view_columns
 from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn, UnknownRelation
+from airflow_provider_mzshare.control.views.reading import plan_view
 from airflow_provider_mzshare.errors import MzShareError, NameTaken, SpecConflict
 from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.specs import TableSpec
@@ -151,6 +154,7 @@ REFUSED: list[tuple[str, type[MzShareError], str]] = [
     ("SELECT id > ALL (SELECT n FROM s) FROM orders", BadQuery, "not supported"),
     ("SELECT id = ANY (SELECT 1) FROM orders", BadQuery, "ANY takes an array"),
     ("SELECT initcap(note) FROM orders", BadQuery, "function initcap"),
+    ("SELECT substring(note from 'a.b') FROM orders", BadQuery, "substring takes places, not a pattern"),
     ("SELECT extract(dow FROM now())", BadQuery, "EXTRACT takes YEAR"),
     ("SELECT x FROM (ARRAY[2, 1]) AS g(x)", BadQuery, "not understood"),
     ("SELECT count(*) FILTER (WHERE id > 1) OVER (ORDER BY id) FROM orders", BadQuery, "FILTER with OVER"),
@@ -164,6 +168,24 @@ def test_what_cannot_be_is_told_in_one_error(catalog: Catalog, tables: object, m
             make("v", query)
     with catalog.read() as session:
         assert lookup.find(session, ("public", "v")) is None
+
+
+def test_a_view_of_what_is_no_longer_admitted_can_be_shown_and_renamed_but_not_read(
+    catalog: Catalog, tables: tuple[ItemId, ItemId, ItemId], make: Make
+) -> None:
+    view_id = make("v", "SELECT lower(note) AS n FROM orders")
+    on_it = make("w", "SELECT n FROM v")
+    with catalog.write() as session:
+        text = stored(catalog, "v").replace("LOWER(", "INITCAP(")
+        session.execute(update(ViewRow).where(ViewRow.id == view_id).values(query=text))
+    with catalog.write() as session:
+        rename_item(session, tables[1], ("public", "sales"))
+    assert shown(catalog, "v") == "SELECT INITCAP(note) AS n FROM sales AS orders"
+    with catalog.read() as session:
+        with pytest.raises(BadQuery, match=r"^function initcap"):
+            plan_view(session, view_id)
+        with pytest.raises(BadQuery, match=r"^view v: function initcap"):
+            plan_view(session, on_it)
 
 
 def test_an_error_names_the_next_step(tables: object, make: Make) -> None:

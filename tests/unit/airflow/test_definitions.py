@@ -70,8 +70,9 @@ def test_a_table_of_a_source_that_has_columns_names_its_reference_by_parts() -> 
     assert topic.reference == ("my.topic",)
     parts: CreateTable = parsed(table_statement("s", {**given, "reference": '["auction", "b.c"]'}))
     assert parts.reference == ("auction", "b.c")
-    with pytest.raises(StatementError, match="is not a list"):
-        table_statement("s", {**given, "reference": "[auction.bids"})
+    for wrong in ("[auction.bids", "[]", "[1]", ["a", None], {"a": 1}.items()):
+        with pytest.raises(StatementError, match="is not a list of names"):
+            table_statement("s", {**given, "reference": wrong})
 
 
 def _is_name(text: str) -> bool:

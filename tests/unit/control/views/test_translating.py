@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.control.views.columns import Typed, _sql_type
+from airflow_provider_mzshare.control.views.problems import BadQuery
 from airflow_provider_mzshare.control.views.queries import read_query, tables_of
 from airflow_provider_mzshare.control.views.resolving import Resolved
 from airflow_provider_mzshare.control.views.translating import to_spark
@@ -31,11 +32,37 @@ COLUMNS = {"id": "bigint", "amount": "numeric(12,2)", "note": "text", "at": "tim
         ("concat(id / 2, 'a')", "CONCAT(COALESCE(CAST(`t`.`id` DIV 2 AS STRING), ''), 'a')"),
         (r"'it''s \ `x`'", r"'it\'s \\ `x`'"),
         ("note ~ '^a'", "`t`.`note` RLIKE '^a'"),
+        ("left(note, 2)", "LEFT(`t`.`note`, 2)"),
+        ("left(note, -2)", "REVERSE(SUBSTRING(REVERSE(`t`.`note`), 3))"),
+        ("right(note, -2)", "SUBSTRING(`t`.`note`, 3)"),
+        ("substring(note, 2, 3)", "SUBSTRING(`t`.`note`, 2, 3)"),
+        ("substring(note, 0)", "SUBSTRING(`t`.`note`, 1)"),
+        ("sum(id)", "SUM(CAST(`t`.`id` AS DECIMAL(19, 0)))"),
+        ("sum(DISTINCT id)", "SUM(DISTINCT CAST(`t`.`id` AS DECIMAL(19, 0)))"),
+        ("avg(id)::int", "CAST(ROUND(AVG(`t`.`id`)) AS INT)"),
+        ("round(f)", "RINT(`t`.`f`)"),
+        ("octet_length(note) / 2", "OCTET_LENGTH(`t`.`note`) DIV 2"),
+        ("5000000001 / 2", "5000000001 DIV 2"),
+        ("id / 2.0", "CAST(`t`.`id` AS DOUBLE) / CAST(2.0 AS DOUBLE)"),
     ],
 )
 def test_what_spark_would_take_differently_is_said_differently(written: str, translated: str) -> None:
+    assert spark_of(written) == f"SELECT {translated} AS `x` FROM `t` AS `t`"
+
+
+def spark_of(written: str) -> str:
     tree = read_query(f"SELECT {written} AS x FROM t")
     typed = Typed(None)  # type: ignore[arg-type]  # nothing is looked up
     typed._columns[ItemId("t")] = {name: _sql_type(kind) for name, kind in COLUMNS.items()}
     query = Resolved(tree, tuple(ItemId(table.name) for table in tables_of(tree)))
-    assert to_spark(typed.qualified(query)) == f"SELECT {translated} AS `x` FROM `t` AS `t`"
+    return to_spark(typed.qualified(query))
+
+
+def test_what_is_written_several_times_is_not_nested_without_end() -> None:
+    def nested(depth: int, count: str) -> str:
+        return "left(" * depth + "note" + f", {count})" * depth
+
+    assert len(spark_of(nested(12, "-1"))) < 1_000
+    assert len(spark_of(nested(4, "id::int"))) < 10_000
+    with pytest.raises(BadQuery, match="nested too deeply"):
+        spark_of(nested(12, "id::int"))

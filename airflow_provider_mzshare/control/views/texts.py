@@ -1,0 +1,105 @@
+"""Functions on texts that count places otherwise in Spark: below the first one, and characters past the 255th."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from airflow_provider_mzshare.control.views.problems import BadQuery
+
+_CUTTING = (exp.Left, exp.Right, exp.Substring)
+_DEEPEST = 4
+"""How often such a function may stand in its own text: it is written several times."""
+
+
+def translated(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.Left):
+        return _left(node)
+    if isinstance(node, exp.Right):
+        return _right(node)
+    if isinstance(node, exp.Substring):
+        return _substring(node)
+    return _character(node) if isinstance(node, exp.Chr) else node
+
+
+def check_nesting(tree: exp.Query) -> None:
+    for node in tree.find_all(*_CUTTING):
+        depth, place = 0, node.parent
+        while place is not None:
+            depth += isinstance(place, _CUTTING) and _number(_count(place)) is None
+            place = place.parent
+        if depth > _DEEPEST:
+            raise BadQuery("left, right and substring are nested too deeply", hint="take a part out, into a view")
+
+
+def _count(node: exp.Expr) -> exp.Expr:
+    count: exp.Expr = node.args["start"] if isinstance(node, exp.Substring) else node.expression
+    return count
+
+
+def _number(node: exp.Expr | None) -> int | None:
+    """Of a number that is written out, with its sign."""
+    sign, inner = 1, node
+    while isinstance(inner, (exp.Neg, exp.Paren)):
+        sign, inner = -sign if isinstance(inner, exp.Neg) else sign, inner.this
+    plain = isinstance(inner, exp.Literal) and not inner.is_string and inner.name.isdigit()
+    return sign * int(inner.name) if plain and inner is not None else None
+
+
+def _character(node: exp.Chr) -> exp.Expr:
+    """By its code point: Spark's own goes to 255 and begins anew."""
+    digits = exp.Anonymous(this="hex", expressions=[one.copy() for one in node.expressions])
+    padded = exp.Anonymous(this="lpad", expressions=[digits, exp.Literal.number(8), exp.Literal.string("0")])
+    code = exp.Anonymous(this="unhex", expressions=[padded])
+    return exp.Anonymous(this="decode", expressions=[code, exp.Literal.string("UTF-32")])
+
+
+def _left(node: exp.Left) -> exp.Expr:
+    """Less than none are all but so many."""
+    text, count = node.this, node.expression
+    number = _number(count)
+    if number is not None:
+        return node if number >= 0 else _all_but_last(text, exp.Literal.number(1 - number))
+    rest = _all_but_last(text, 1 - exp.Paren(this=count.copy()))
+    return _if_negative(count, rest, exp.Left(this=text.copy(), expression=count.copy()))
+
+
+def _right(node: exp.Right) -> exp.Expr:
+    text, count = node.this, node.expression
+    number = _number(count)
+    if number is not None:
+        return node if number >= 0 else _from(text, exp.Literal.number(1 - number))
+    rest = _from(text, 1 - exp.Paren(this=count.copy()))
+    return _if_negative(count, rest, exp.Right(this=text.copy(), expression=count.copy()))
+
+
+def _from(text: exp.Expr, start: exp.Expr) -> exp.Expr:
+    return exp.Substring(this=text.copy(), start=start)
+
+
+def _all_but_last(text: exp.Expr, start: exp.Expr) -> exp.Expr:
+    """Turned around, so that the text need not be written twice for its length."""
+    return exp.Reverse(this=_from(exp.Reverse(this=text.copy()), start))
+
+
+def _if_negative(count: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
+    return exp.If(this=exp.Paren(this=count.copy()) < 0, true=then, false=otherwise)
+
+
+def _substring(node: exp.Substring) -> exp.Expr:
+    """Places before the first count, and are empty; Spark would count them from the end."""
+    text, start, length = node.this, node.args["start"], node.args.get("length")
+    number = _number(start)
+    if number is not None and number > 0:
+        return node
+    first = exp.Literal.number(1) if number is not None else _at_least(1, start)
+    if length is None:
+        return _from(text, first)
+    here = _at_least(0, exp.Paren(this=length.copy()) + exp.Paren(this=start.copy()) - 1)
+    if number is None:
+        here = exp.If(this=exp.Paren(this=start.copy()) < 1, true=here, false=length.copy())
+    return exp.Substring(this=text.copy(), start=first, length=here)
+
+
+def _at_least(least: int, node: exp.Expr) -> exp.Expr:
+    # Unlike greatest, which skips NULL: a NULL stays one.
+    return exp.If(this=exp.Paren(this=node.copy()) < least, true=exp.Literal.number(least), false=node.copy())
