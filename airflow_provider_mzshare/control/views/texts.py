@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from airflow_provider_mzshare.control.views.problems import BadQuery
@@ -13,9 +15,9 @@ _DEEPEST = 4
 
 def translated(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Left):
-        return _left(node)
+        return _cut(node, _all_but_last)
     if isinstance(node, exp.Right):
-        return _right(node)
+        return _cut(node, _from)
     if isinstance(node, exp.Substring):
         return _substring(node)
     return _character(node) if isinstance(node, exp.Chr) else node
@@ -53,23 +55,15 @@ def _character(node: exp.Chr) -> exp.Expr:
     return exp.Anonymous(this="decode", expressions=[code, exp.Literal.string("UTF-32")])
 
 
-def _left(node: exp.Left) -> exp.Expr:
-    """Less than none are all but so many."""
+def _cut(node: exp.Left | exp.Right, rest: Callable[[exp.Expr, exp.Expr], exp.Expr]) -> exp.Expr:
+    """Less than none are all but so many, of the other end: ``rest`` of the text, from a place on."""
     text, count = node.this, node.expression
     number = _number(count)
     if number is not None:
-        return node if number >= 0 else _all_but_last(text, exp.Literal.number(1 - number))
-    rest = _all_but_last(text, 1 - exp.Paren(this=count.copy()))
-    return _if_negative(count, rest, exp.Left(this=text.copy(), expression=count.copy()))
-
-
-def _right(node: exp.Right) -> exp.Expr:
-    text, count = node.this, node.expression
-    number = _number(count)
-    if number is not None:
-        return node if number >= 0 else _from(text, exp.Literal.number(1 - number))
-    rest = _from(text, 1 - exp.Paren(this=count.copy()))
-    return _if_negative(count, rest, exp.Right(this=text.copy(), expression=count.copy()))
+        return node if number >= 0 else rest(text, exp.Literal.number(1 - number))
+    negative = exp.Paren(this=count.copy()) < 0
+    plain = type(node)(this=text.copy(), expression=count.copy())
+    return exp.If(this=negative, true=rest(text, 1 - exp.Paren(this=count.copy())), false=plain)
 
 
 def _from(text: exp.Expr, start: exp.Expr) -> exp.Expr:
@@ -79,10 +73,6 @@ def _from(text: exp.Expr, start: exp.Expr) -> exp.Expr:
 def _all_but_last(text: exp.Expr, start: exp.Expr) -> exp.Expr:
     """Turned around, so that the text need not be written twice for its length."""
     return exp.Reverse(this=_from(exp.Reverse(this=text.copy()), start))
-
-
-def _if_negative(count: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
-    return exp.If(this=exp.Paren(this=count.copy()) < 0, true=then, false=otherwise)
 
 
 def _substring(node: exp.Substring) -> exp.Expr:

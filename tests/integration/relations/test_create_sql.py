@@ -108,12 +108,17 @@ def test_a_dry_run_changes_nothing_that_is_shown(described: Described) -> None:
     assert described.statements() == before
 
 
+def _fill(catalog: Catalog) -> None:
+    """As the first version left it."""
+    catalog.upgrade("0001")
+    with catalog._writing.begin() as connection:
+        for statement in _rows_of_0001():
+            connection.execute(text(statement))
+
+
 def test_an_older_catalog_has_its_statements_after_the_upgrade(empty_url: str) -> None:
     with Catalog(empty_url) as old:
-        old.upgrade("0001")
-        with old._writing.begin() as connection:
-            for statement in _rows_of_0001():
-                connection.execute(text(statement))
+        _fill(old)
         old.upgrade()
         described = Described(old)
         assert described.statements() == described.printed()
@@ -124,10 +129,7 @@ def test_an_older_catalog_has_its_statements_after_the_upgrade(empty_url: str) -
 
 def test_counters_of_an_older_catalog_go_on(empty_url: str) -> None:
     with Catalog(empty_url) as old:
-        old.upgrade("0001")
-        with old._writing.begin() as connection:
-            for statement in _rows_of_0001():
-                connection.execute(text(statement))
+        _fill(old)
         old.upgrade("0006")
         with old._writing.begin() as connection:
             connection.execute(text("DELETE FROM statistics WHERE id = 'u2'"))
