@@ -1,11 +1,15 @@
 # Everything works on a fresh machine with git, Python 3.10 or newer and Java 17 or 21.
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-full demo lint format lock wheel clean
+.PHONY: help setup quick test test-full demo lint format lock wheel clean
 MAKEFLAGS += --no-print-directory
 
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest -p no:cacheprovider
+# Tests of apps mostly wait for them: three workers keep two cores busy.
+WORKERS ?= 3
+PARALLEL := --dist loadfile --no-loadscope-reorder
+PART ?= 1/1
 export MZSHARE_JARS ?= $(CURDIR)/.cache/jars
 
 help: ## Show this list
@@ -16,11 +20,14 @@ setup: ## Make .venv from the lock file and fetch the jars
 
 test test-full: SETUP_FLAGS := --postgres required
 
-test: lint ## Check the code and every behaviour on small data
-	@$(PYTEST) -m "not full"
+quick: lint ## Check the code and all that needs no server
+	@$(PYTEST) -m "not full and not server" -n logical $(PARALLEL)
 
-test-full: lint ## The same and large sizes, every kill point, repeats
-	@$(PYTEST)
+test: lint ## Check the code and every behaviour on small data
+	@$(PYTEST) -m "not full" -n $(WORKERS) $(PARALLEL)
+
+test-full: setup ## What test leaves out: large sizes, every kill point, repeats; PART=2/4 is the second of four parts
+	@$(PYTEST) -m full --part $(PART)
 
 demo: setup ## Show the main job on embedded parts, nothing else needed
 	@$(BIN)/python -m airflow_provider_mzshare.demo

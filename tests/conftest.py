@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,11 @@ import pytest
 from airflow_provider_mzshare.compute import jars as jar_list
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support.catalog import new_sqlite
 from tests.support.kafka import USERS
 from tests.support.postgres import Postgres
 from tests.support.processes import left_behind
+from tests.support.selection import choose
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,6 +25,17 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith(("MZSHARE_", "AIRFLOW_")) and name != "MZSHARE_JARS"]:
         del os.environ[name]
     os.environ.setdefault("MZSHARE_JARS", str(ROOT / ".cache" / "jars"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", metavar="K/N", help="of the long tests, the K-th of N parts")
+
+
+@pytest.hookimpl(tryfirst=True)  # Before tests are chosen by their marks.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """See tests/support/selection.py."""
+    items[:], left_out = choose(items, config.getoption("--part"))
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -67,17 +78,8 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the file of a new catalog, to be copied: that takes a hundredth of the time that making one takes."""
-    path = tmp_path_factory.mktemp("catalog") / "template.db"
-    with Catalog(f"sqlite:///{path}") as catalog:
-        catalog.upgrade()
-    return path
-
-
-@pytest.fixture(scope="session")
 def postgres_template(postgres: Postgres) -> str:
-    """Return the same as a database."""
+    """Return the name of a new catalog's database, to be copied."""
     name = postgres.create_database()
     with Catalog(postgres.url(name)) as catalog:
         catalog.upgrade()
@@ -88,11 +90,7 @@ def postgres_template(postgres: Postgres) -> str:
 def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Return the URL of a new catalog; the test runs once on each kind of database."""
     if request.param == "sqlite":
-        path = tmp_path / "catalog.db"
-        made = sqlite3.connect(request.getfixturevalue("sqlite_template"))
-        with closing(made) as template, closing(sqlite3.connect(path)) as copy:
-            template.backup(copy)
-        yield f"sqlite:///{path}"
+        yield new_sqlite(tmp_path / "catalog.db")
         return
     server: Postgres = request.getfixturevalue("postgres")
     with server.database(template=request.getfixturevalue("postgres_template")) as url:

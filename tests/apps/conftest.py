@@ -13,6 +13,7 @@ from airflow_provider_mzshare.compute.session import DELTA_CONF, open_session
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.ingestion.shipping import pack_writer
+from tests.support.catalog import new_sqlite
 from tests.support.stack import Stack
 
 if TYPE_CHECKING:
@@ -35,6 +36,6 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 @pytest.fixture
 def stack(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> Iterator[Stack]:
-    made = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"), spark)
+    made = Stack(tmp_path, kafka, Catalog(new_sqlite(tmp_path / "catalog.db")), spark)
     yield made
     made.catalog.close()

@@ -128,7 +128,7 @@ def finish(stack: Stack, source: ItemId) -> None:
 @pytest.mark.parametrize(
     "label",
     [
-        pytest.param(label, marks=() if label in QUICK else pytest.mark.full)
+        pytest.param(label, marks=() if label in QUICK else pytest.mark.full(seconds=40))
         for label in BACKFILL_LABELS
         if label != "fenced"
     ],
@@ -141,7 +141,7 @@ def test_killed_at_a_labelled_point(stack: Stack, source: ItemId, label: str) ->
     finish(stack, source)
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=40)
 def test_killed_when_it_has_just_found_itself_without_tables(stack: Stack, source: ItemId) -> None:
     with launched(stack, "fenced") as handle:
         with stack.running(source):
@@ -151,7 +151,7 @@ def test_killed_when_it_has_just_found_itself_without_tables(stack: Stack, sourc
     finish(stack, source)
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=40)
 def test_a_stopped_backfill_that_wakes_up_after_the_cutover_changes_nothing(stack: Stack, source: ItemId) -> None:
     # It stops itself with the files of the followed tick written and nothing committed.
     with launched(stack, "files_written@2:stop") as zombie:
@@ -166,7 +166,7 @@ def test_a_stopped_backfill_that_wakes_up_after_the_cutover_changes_nothing(stac
     check_logs(stack, source, NAMES)
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=40)
 @pytest.mark.timeout(1800)
 def test_an_app_that_dies_at_every_start_is_given_up_table_by_table_and_a_resume_makes_all_exact(
     stack: Stack, source: ItemId

@@ -18,7 +18,7 @@ from tests.support.kafka import consume, create_topic, produce
 from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.full(seconds=120)
 
 
 @pytest.mark.timeout(1200)

@@ -143,7 +143,7 @@ def test_migrated_back_and_again_while_they_ingest(kafka: EmbeddedKafka, spark: 
         go_through(fleet, Size(2, "TRIGGER INTERVAL '500ms', IDLE TICK INTERVAL '1s'", 1, 120, few))
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=730)
 @pytest.mark.timeout(7_200)
 def test_a_hundred_of_all_shapes(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path, postgres: Postgres) -> None:
     name = postgres.create_database()

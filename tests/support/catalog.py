@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import sqlite3
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import cache
+from pathlib import Path
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.ticks import CatalogMember, CatalogTickStore
@@ -14,6 +21,24 @@ from airflow_provider_mzshare.types.specs import KafkaSourceSpec, TableSpec
 TOPIC_ID = "topic-id-1"
 SOURCE = KafkaSourceSpec(connection="kafka", topic="events")
 TABLE = TableSpec(reference="events", format="json")
+
+
+def new_sqlite(path: Path) -> str:
+    """The URL of a new catalog in that file, of the current version: a copy takes a tenth of the time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(_template())) as template, closing(sqlite3.connect(path)) as copy:
+        template.backup(copy)
+    return f"sqlite:///{path}"
+
+
+@cache
+def _template() -> Path:
+    """Made once per process."""
+    folder = Path(tempfile.mkdtemp(prefix="mzshare-template-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with Catalog(f"sqlite:///{folder / 'template.db'}") as catalog:
+        catalog.upgrade()
+    return folder / "template.db"
 
 
 def add_source(catalog: Catalog, name: str = "s", *, start: Position = Position()) -> ItemId:  # noqa: B008

@@ -28,6 +28,7 @@ from airflow_provider_mzshare.storage.ticks.state import Done, Tick, Written
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import ColumnSpec, KafkaSourceSpec, TableSpec
+from tests.support.catalog import new_sqlite
 from tests.support.kafka import consume, positions
 
 JSON_SPEC = TableSpec(
@@ -50,7 +51,7 @@ class Pipeline:
         self._kafka, self.topic = kafka, topic
         self.root = str(folder / "warehouse")
         Path(self.root).mkdir(parents=True, exist_ok=True)
-        self.catalog = Catalog(f"sqlite:///{folder / 'catalog.db'}")
+        self.catalog = Catalog(new_sqlite(folder / "catalog.db"))
         self.catalog.ensure()
         connection = Connection("broker", "kafka", extra={"bootstrap.servers": kafka.bootstrap})
         self.connections = FixedConnections({"broker": connection})

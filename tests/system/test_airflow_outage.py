@@ -39,7 +39,7 @@ def airflow(jars: Path, tmp_path: Path) -> Iterator[Scene]:
         yield made
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=200)
 @pytest.mark.timeout(1800)
 def test_a_table_arrives_although_airflow_dies_in_the_middle(airflow: Scene) -> None:
     writer = Writer(airflow.kafka.bootstrap, TOPIC, partitions=2, per_second=PER_SECOND)

@@ -210,7 +210,7 @@ def answer(found: Scene, run_id: str, option: str) -> None:
     found.airflow.call("PATCH", path, {"chosen_options": [option], "params_input": {}})
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=1050)
 @pytest.mark.timeout(2400)
 def test_rejections_and_failed_checks_leave_the_old_table_and_a_rollback_brings_it_back(
     tmp_path: Path, jars: Path

@@ -106,7 +106,7 @@ def airflow(
         yield started
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=120)
 @pytest.mark.timeout(1800)
 def test_deferred_sensors_survive_the_death_of_their_triggerer(
     airflow: EmbeddedAirflow, metadata: Metadata, catalog: Catalog, late: tuple[Log, list[ItemId]]

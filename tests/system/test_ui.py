@@ -101,7 +101,7 @@ class Pages:
         self.page.open(f"{self.page.url}/tasks/{task}")
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=300)
 @pytest.mark.timeout(1800)
 def test_a_table_is_added_by_hand(airflow: Scene, tmp_path: Path) -> None:
     writer = Writer(airflow.kafka.bootstrap, TOPIC, partitions=2, per_second=50)

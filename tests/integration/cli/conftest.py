@@ -16,6 +16,7 @@ import pytest
 
 from airflow_provider_mzshare.cli.main import run
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support.catalog import new_sqlite
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.statements import Session
 
@@ -86,7 +87,7 @@ def broker_cli(cli: Cli, kafka: EmbeddedKafka) -> Cli:
 
 @pytest.fixture
 def sql(tmp_path: Path, kafka: EmbeddedKafka) -> Iterator[Session]:
-    session = Session(f"sqlite:///{tmp_path / 'catalog.db'}", kafka)
+    session = Session(new_sqlite(tmp_path / "catalog.db"), kafka)
     yield session
     session.catalog.close()
 

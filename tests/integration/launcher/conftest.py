@@ -24,6 +24,7 @@ from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Tick
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec, TableSpec
+from tests.support.catalog import new_sqlite
 from tests.support.waiting import wait_until
 
 STANDIN = Path(__file__).parent / "standin.py"
@@ -136,7 +137,7 @@ class Home:
 def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator[Home]:
     """On SQLite; on both databases for a test that uses ``catalog_url`` too."""
     asked = "catalog_url" in request.fixturenames
-    url = request.getfixturevalue("catalog_url") if asked else f"sqlite:///{tmp_path / 'catalog.db'}"
+    url = request.getfixturevalue("catalog_url") if asked else new_sqlite(tmp_path / "catalog.db")
     settings = Settings.from_environment(
         {
             "MZSHARE_HOME": str(tmp_path / "home"),

@@ -124,7 +124,7 @@ def test_some(catalog: Catalog) -> None:
     go_through(catalog, 10, ("migrate_tables_made", "rollback_names_returned", "finalize_alias_dropped"))
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=600)
 @pytest.mark.timeout(1_800)
 def test_a_hundred(catalog: Catalog) -> None:
     go_through(catalog, 100, [one for labels in LABELS.values() for one in labels])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.catalog import new_sqlite
 from tests.support.statements import Session
 
 AUCTION = "CREATE SOURCE a FROM LOAD GENERATOR AUCTION;"
@@ -14,7 +15,7 @@ AUCTION = "CREATE SOURCE a FROM LOAD GENERATOR AUCTION;"
 
 @pytest.fixture
 def sql(tmp_path: Path) -> Iterator[Session]:
-    session = Session(f"sqlite:///{tmp_path / 'catalog.db'}")
+    session = Session(new_sqlite(tmp_path / "catalog.db"))
     yield session
     session.catalog.close()
 

@@ -31,12 +31,12 @@ def run_all(seeds: Iterable[int]) -> None:
 
 @pytest.mark.timeout(900)
 def test_no_interleaving_loses_or_doubles_a_row() -> None:
-    run_all(range(10_000))
+    run_all(range(2_000))
 
 
-@pytest.mark.full
+@pytest.mark.full(seconds=80)
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("first", range(10_000, 210_000, CHUNK))
+@pytest.mark.parametrize("first", range(2_000, 202_000, CHUNK))
 def test_no_interleaving_loses_or_doubles_a_row_at_length(first: int) -> None:
     run_all(range(first, first + CHUNK))
 
