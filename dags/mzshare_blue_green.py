@@ -8,7 +8,9 @@
 5. The old table is kept for some days as `<table>__old_<id>`, goes on being filled, and is then dropped.
 
 * **A failed check or a rejection** leaves the old table live and drops the new one.
-* **To go back**, run this with the action `rollback`: the kept table takes its name again.
+* **To go back**, run this with the action `rollback`: the kept table takes its name again, also when the new one has
+  stalled.
+* **A table that is not live and caught up** does not get the name, unless you force it.
 * **Views** are bound to a table's id, not to its name: those on the old table go on reading it. Make them anew before
   it is dropped; the drop refuses until then.
 * **Prerequisites:** a source whose app runs (see `mzshare_quickstart`).
@@ -76,6 +78,12 @@ PARAMS = {
     "keep_days": Param(
         7, type="number", minimum=0, title="Keep the old table (days)", description="It goes on being filled."
     ),
+    "force": Param(
+        False,
+        type="boolean",
+        title="Swap in any case",
+        description="Also when the table that takes the name is not live and caught up: its readers get what it has.",
+    ),
     "drop_on_failure": Param(
         True,
         type="boolean",
@@ -108,6 +116,7 @@ def mzshare_blue_green() -> None:
         other=pulled("plan_rollback", "other"),
         new_id=pulled("plan_rollback", "new_id"),
         keep_as=pulled("plan_rollback", "keep_as"),
+        force="{{ params.force }}",
     )
     swap = swapped_when_approved(plan)
     drop_new = DropUnlessLiveOperator(
@@ -149,6 +158,7 @@ def swapped_when_approved(plan: BaseOperator) -> BaseOperator:
         new_id=pulled("identify", "new_id"),
         keep_as=pulled("identify", "keep_as"),
         keep_days="{{ params.keep_days }}",
+        force="{{ params.force }}",
         trigger_rule="none_failed_min_one_success",
     )
     chain(plan, added_table(), check, identified(), ask(), [approve, swap])

@@ -13,6 +13,11 @@ def command(verb: str, name: str) -> str:
     return f"mzshare {verb} {shlex.quote(name)}"
 
 
+def become_live(name: str) -> str:
+    """For a table that is not there yet."""
+    return f"{command('wait', name)} --for live"
+
+
 def resume(name: str) -> str:
     """For a table that has stalled, or whose new generation has."""
     return f"{sql(f'ALTER TABLE {name} RESUME')}, once the reason is gone; {command('logs', name)} tells more"

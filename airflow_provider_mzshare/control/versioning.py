@@ -20,10 +20,12 @@ from airflow_provider_mzshare.control.catalog.models import ItemRow
 from airflow_provider_mzshare.control.catalog.naming import Name, last_item_id, lock_namespace
 from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
 from airflow_provider_mzshare.control.catalog.schemas import Bearer
+from airflow_provider_mzshare.control.catalog.standings import standings
 from airflow_provider_mzshare.control.definition_errors import StillUsed
 from airflow_provider_mzshare.control.hints import command
 from airflow_provider_mzshare.control.names import typed_name
 from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.taking import Taking, check_takings
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.types.ids import ItemId, is_item_id
 
@@ -162,10 +164,16 @@ def _was_kept(name: QualifiedName, item_id: ItemId, called: str) -> bool:
     return called == kept or (called.startswith(f"{kept}_") and is_item_id(called.removeprefix(f"{kept}_")))
 
 
-def swap_once(catalog: Catalog, table: str, other: str, *, new_id: str, keep_as: str | None = None) -> Swapped:
+def swap_once(
+    catalog: Catalog, table: str, other: str, *, new_id: str, keep_as: str | None = None, force: bool = False
+) -> Swapped:
     """Give ``other`` the name ``table``, and that one the name ``keep_as`` or ``other``, unless it was done before.
 
+    The table that takes the name has to be live and caught up. So has the replaced one if it takes the other's name;
+    a name to keep it by has no readers, and a table that has stalled can be replaced, or be rolled back from.
+
     :param new_id: the id that ``table`` shall have; it tells whether it was done.
+    :param force: whatever state they are in.
     """
     name, from_ = typed_name(table), typed_name(other)
     kept = typed_name(keep_as) if keep_as else from_
@@ -182,10 +190,20 @@ def swap_once(catalog: Catalog, table: str, other: str, *, new_id: str, keep_as:
                 "name",
                 hint="mzshare sql 'SHOW TABLES'",
             )
+        if not force:
+            _check_takings(session, live.id, next_one.id, exchanged=kept == from_)
         swap_items(session, (live.id, live.name), (next_one.id, next_one.name))
         if kept != from_:
             rename_item(session, live.id, _pair(kept))
     return Swapped(str(name), new_id, live.id, str(kept), changed=True)
+
+
+def _check_takings(session: Session, live: ItemId, next_one: ItemId, *, exchanged: bool) -> None:
+    stand = standings(session, (live, next_one))
+    takings = [Taking(stand[next_one], holder=stand[live])]
+    if exchanged:
+        takings.append(Taking(stand[live], holder=stand[next_one]))
+    check_takings(takings, "force")
 
 
 def drop_unless_live(catalog: Catalog, table: str, other: str, *, last_id: str, keep: bool = False) -> str:

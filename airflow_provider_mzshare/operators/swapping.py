@@ -60,17 +60,19 @@ class PlanSwapOperator(_VersioningOperator):
 class SwapTablesOperator(_VersioningOperator):
     """Give a table the name of another, in one transaction: readers of the name see the one or the other, whole.
 
-    Tried again, it does not swap back: ``new_id`` tells that it was done.
+    The table that takes the name has to be live and caught up with its source; without ``keep_as``, where the replaced
+    one takes the other's name, so has that one. Tried again, it does not swap back: ``new_id`` tells that it was done.
 
     :param table: the name that readers use, ``[schema.]name``. (templated)
     :param other: the table that is to have it. (templated)
     :param new_id: that table's id, as ``u7``. (templated)
     :param keep_as: what the replaced table is called from then on; default: the name of the other. (templated)
     :param keep_days: how long it is to be kept; only told in the answer, as ``keep_until``. (templated)
+    :param force: swap them whatever state they are in. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "table", "other", "new_id", "keep_as", "keep_days", *MzShareOperator.template_fields,
+        "table", "other", "new_id", "keep_as", "keep_days", "force", *MzShareOperator.template_fields,
     )  # fmt: skip
 
     def __init__(
@@ -80,15 +82,19 @@ class SwapTablesOperator(_VersioningOperator):
         new_id: str,
         keep_as: str | None = None,
         keep_days: float | str = 0,
+        force: bool | str = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.other, self.new_id, self.keep_as, self.keep_days = other, new_id, keep_as, keep_days
+        self.force = force
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Returns ``table``, ``new_id``, ``old_id``, ``keep_as``, ``changed`` and ``keep_until``."""
         days = _days(self.keep_days)
-        swapped = self.hook.swap(self.table, self.other, new_id=self.new_id, keep_as=self.keep_as or None)
+        swapped = self.hook.swap(
+            self.table, self.other, new_id=self.new_id, keep_as=self.keep_as or None, force=_yes(self.force)
+        )
         self.log.info("%s is %s%s", swapped.table, swapped.new_id, "" if swapped.changed else ": it was already")
         self.publish(context, [swapped.table])
         until = datetime.now(timezone.utc) + timedelta(days=days)
@@ -111,10 +117,14 @@ class DropUnlessLiveOperator(_VersioningOperator):
         self.other, self.last_id, self.keep = other, last_id, keep
 
     def perform(self, context: Context) -> str:
-        keep = str(self.keep).lower() == "true"
-        done = self.hook.drop_unless_live(self.table, self.other, last_id=self.last_id, keep=keep)
+        done = self.hook.drop_unless_live(self.table, self.other, last_id=self.last_id, keep=_yes(self.keep))
         self.log.info(done)
         return done
+
+
+def _yes(value: bool | str) -> bool:
+    """A template renders to text."""
+    return str(value).lower() == "true"
 
 
 def _days(value: float | str) -> float:

@@ -6,15 +6,18 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.answers import Result, done, full_name, name_pair
 from airflow_provider_mzshare.control.catalog import items, renames
+from airflow_provider_mzshare.control.catalog.standings import standings
 from airflow_provider_mzshare.control.definition_errors import NotPossible
 from airflow_provider_mzshare.control.executing import schemas
 from airflow_provider_mzshare.control.executing.context import Context
 from airflow_provider_mzshare.control.executing.finding import existing
 from airflow_provider_mzshare.control.executing.reserving import check_name
+from airflow_provider_mzshare.control.executing.taking import take_names
 from airflow_provider_mzshare.control.legacy.settling import settle_owners
 from airflow_provider_mzshare.control.sql import items as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statement_checks import Checked
+from airflow_provider_mzshare.control.taking import Taking
 from airflow_provider_mzshare.errors import NameTaken
 
 
@@ -39,13 +42,16 @@ def swap(session: Session, checked: Checked[sql.Swap], context: Context) -> Resu
     statement = checked.statement
     items.lock_namespace(session)
     if not isinstance(statement.name, QualifiedName) or not isinstance(statement.other, QualifiedName):
-        return schemas.swap_schemas(session, str(statement.name), str(statement.other), context)
+        return schemas.swap_schemas(session, statement, context)
     one = existing(session, statement.kind, statement.name)
     other = existing(session, statement.kind, statement.other)
     if one.id == other.id:
         raise NotPossible(f"table {one.display} cannot change places with itself", hint="the name of another one")
+    stand = standings(session, (one.id, other.id))
+    takings = [Taking(stand[one.id], stand[other.id]), Taking(stand[other.id], stand[one.id])]
+    note = take_names(takings, statement, context)
     renames.swap_items(session, (one.id, one.name), (other.id, other.name))
     context.does("rename table", full_name(one.name), f"to {full_name(other.name)}")
     context.does("rename table", full_name(other.name), f"to {full_name(one.name)}")
-    note = f"swapped with {full_name(other.name)} {other.id}"
-    return done("ALTER TABLE", statement.name, one.id, context.dry_run, note)
+    told = f"swapped with {full_name(other.name)} {other.id}{note}"
+    return done("ALTER TABLE", statement.name, one.id, context.dry_run, told)

@@ -6,14 +6,17 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.answers import Result, done
 from airflow_provider_mzshare.control.catalog import items, schemas
+from airflow_provider_mzshare.control.catalog.standings import standings
 from airflow_provider_mzshare.control.definition_errors import NotPossible, SchemaTaken
 from airflow_provider_mzshare.control.executing.context import Context
 from airflow_provider_mzshare.control.executing.finding import existing_schema
 from airflow_provider_mzshare.control.executing.reserving import check_schema
+from airflow_provider_mzshare.control.executing.taking import take_names
 from airflow_provider_mzshare.control.legacy.settling import settle_all
 from airflow_provider_mzshare.control.sql import items as sql
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, quote
 from airflow_provider_mzshare.control.statement_checks import Checked
+from airflow_provider_mzshare.control.taking import Taking
 
 
 def create_schema(session: Session, checked: Checked[sql.CreateSchema], context: Context) -> Result:
@@ -42,15 +45,27 @@ def rename_schema(session: Session, name: str, new_name: str, context: Context) 
     return done("ALTER SCHEMA", schema.display, schema.id, context.dry_run, f"now {quote(new_name)}")
 
 
-def swap_schemas(session: Session, name: str, other_name: str, context: Context) -> Result:
+def swap_schemas(session: Session, statement: sql.Swap, context: Context) -> Result:
+    """All tables of both count: each is read by a new name from then on."""
+    name, other_name = str(statement.name), str(statement.other)
     schema, other = existing_schema(session, name), existing_schema(session, other_name)
     if schema.id == other.id:
         raise NotPossible(f"schema {schema.display} cannot change places with itself", hint="the name of another one")
+    note = take_names(_takings(session, name, other_name), statement, context)
     schemas.swap_schemas(session, name, other_name)
     settle_all(session, context)
     context.does("rename schema", schema.display, f"to {other.display}")
     context.does("rename schema", other.display, f"to {schema.display}")
-    return done("ALTER SCHEMA", schema.display, schema.id, context.dry_run, f"swapped with {other.display} {other.id}")
+    told = f"swapped with {other.display} {other.id}{note}"
+    return done("ALTER SCHEMA", schema.display, schema.id, context.dry_run, told)
+
+
+def _takings(session: Session, one: str, other: str) -> list[Taking]:
+    """A table takes the name of the one that is called so in the other schema, or a name that is new there."""
+    ids = [table.id for table in items.list_tables(session) if table.name[0] in (one, other)]
+    stand = {table.name: table for table in standings(session, ids).values()}
+    across = {one: other, other: one}
+    return [Taking(table, stand.get((across[schema], name))) for (schema, name), table in stand.items()]
 
 
 def _refuse_default(name: str, what: str) -> None:

@@ -124,7 +124,9 @@ def _refresh(generator: Generator, node: nodes.RefreshReferences) -> str:
 
 def _renamed(words: str) -> Callable[[Generator, exp.Expr], str]:
     def written(generator: Generator, node: exp.Expr) -> str:
-        return f"ALTER {node.text('kind')} {generator.sql(node, 'this')} {words} {generator.sql(node, 'expression')}"
+        names = generator.sql(node, "this"), generator.sql(node, "expression")
+        force = " FORCE" if node.args.get("force") else ""
+        return f"ALTER {node.text('kind')} {names[0]} {words} {names[1]}{force}"
 
     return written
 

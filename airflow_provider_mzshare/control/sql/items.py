@@ -182,11 +182,15 @@ class Rename:
 
 @dataclass(frozen=True)
 class Swap:
-    """``ALTER TABLE a SWAP WITH b`` and the same for schemas: the names change places, nothing else does."""
+    """``ALTER TABLE a SWAP WITH b`` and the same for schemas: the names change places, nothing else does.
+
+    ``force``: whatever state the tables are in.
+    """
 
     kind: Literal["table", "schema"]
     name: QualifiedName | str
     other: QualifiedName | str
+    force: bool = False
 
 
 Flag = Literal["enable_create_table_from_source", "force_source_table_syntax"]

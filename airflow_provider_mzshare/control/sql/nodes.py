@@ -114,7 +114,9 @@ class Rename(exp.Expression):
 
 
 class Swap(exp.Expression):
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "expression": True}
+    """``force``: whatever state they are in."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "kind": True, "expression": True, "force": False}
 
 
 class AlterSystem(exp.Expression):

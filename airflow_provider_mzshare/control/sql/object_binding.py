@@ -35,7 +35,8 @@ class ObjectBinding(Binding):
         name, other = _named(node.this), _named(node.expression)
         if name == other:
             self.refuse(node, f"a {node.text('kind').lower()} cannot be swapped with itself")
-        return items.Swap(cast("Any", node.text("kind").lower()), name, other)
+        force = bool(node.args.get("force"))
+        return items.Swap(cast("Any", node.text("kind").lower()), name, other, force)
 
     def _alter_system(self, node: nodes.AlterSystem) -> items.AlterSystem:
         value = node.args.get("expression")

@@ -60,8 +60,9 @@ class ObjectGrammar(Reader):
         return nodes.Rename(this=name, kind=kind, expression=new_name)
 
     def _read_swap(self, kind: str, name: exp.Expr, other: exp.Expr) -> exp.Expr:
-        self._read_end()
-        return nodes.Swap(this=name, kind=kind, expression=other)
+        force = self._match_text_seq("FORCE")
+        self._read_end(*() if force else ("FORCE",))
+        return nodes.Swap(this=name, kind=kind, expression=other, force=force)
 
     def _read_set_or_reset(
         self, kind: str, name: exp.Expr, action: str, known: Mapping[str, Callable[[], exp.Expr]]

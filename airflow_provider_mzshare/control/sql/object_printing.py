@@ -26,7 +26,9 @@ def rename(statement: items.Rename) -> exp.Expr:
 
 def swap(statement: items.Swap) -> exp.Expr:
     other = item_name(statement.other)
-    return nodes.Swap(this=item_name(statement.name), kind=statement.kind.upper(), expression=other)
+    return nodes.Swap(
+        this=item_name(statement.name), kind=statement.kind.upper(), expression=other, force=statement.force
+    )
 
 
 def alter_system(statement: items.AlterSystem) -> exp.Expr:

@@ -15,6 +15,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_mzshare.assets.mzshare import table_asset
 from airflow_provider_mzshare.control.catalog import Catalog, lookup
+from airflow_provider_mzshare.control.live_errors import NotLiveYet
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 from airflow_provider_mzshare.operators.checking import CheckSQLOperator
 from airflow_provider_mzshare.operators.reading import ReadTableOperator
@@ -73,6 +74,21 @@ def test_a_table_is_replaced_and_the_way_back_is_known(filled: Filled, run: Run)
     assert names(filled) == {old: "orders", new: f"orders__old_{new}_{old}"}
 
 
+def test_a_table_that_is_not_live_takes_no_name_unless_it_is_forced(filled: Filled, run: Run) -> None:
+    """One that is on its way is tried again, one that has stalled is not: that is told by the error's type."""
+    old = filled.table(source := filled.source(), "orders", "id bigint")
+    filled.feed(source, [{"id": 1}])
+    new = filled.table(source, "orders__next", "id bigint")
+    swap = {"table": "orders", "other": "orders__next", "new_id": new}
+    with pytest.raises(NotLiveYet, match="backfilling"):
+        run(SwapTablesOperator, **swap)
+    assert run(SwapTablesOperator, force="True", **swap)["changed"]
+    filled.feed(source, [{"id": 2}], stall=[old])
+    with pytest.raises(AirflowFailException, match="stalled"):
+        run(SwapTablesOperator, **{**swap, "new_id": old})
+    assert names(filled) == {old: "orders__next", new: "orders"}
+
+
 def test_a_loser_is_dropped_or_kept(filled: Filled, run: Run) -> None:
     source = filled.source()
     old, new = filled.table(source, "orders", "id bigint"), filled.table(source, "orders__next", "id bigint")
@@ -87,6 +103,7 @@ def test_an_asset_hears_of_the_swap(filled: Filled) -> None:
     source = filled.source()
     filled.table(source, "orders", "id bigint")
     new = filled.table(source, "orders__next", "id bigint")
+    filled.feed(source, [{"id": 1}])
     events, asset = OutletEventAccessors(), table_asset("orders")
     swap = SwapTablesOperator(task_id="t", table="orders", other="orders__next", new_id=new, outlets=[asset])
     swap.execute({"outlet_events": events})  # type: ignore[typeddict-item]

@@ -68,7 +68,7 @@ class Chance:
 
     def _swap(self) -> str:
         one, other = self._random.sample(SCHEMAS, 2)
-        return f"ALTER SCHEMA {quote(one)} SWAP WITH {quote(other)}"
+        return f"ALTER SCHEMA {quote(one)} SWAP WITH {quote(other)} FORCE"
 
 
 def definitions(catalog: Catalog) -> list[object]:

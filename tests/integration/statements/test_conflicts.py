@@ -53,6 +53,7 @@ def test_a_statement_that_was_overtaken_is_to_be_run_again(sql: Session, text: s
 def test_many_at_once_get_one_winner_each_and_no_damage(sql_on_both: Session) -> None:
     sql = sql_on_both
     sql.run(AUCTION + TABLE + "CREATE TABLE u FROM SOURCE a (REFERENCE users);")
+    sql.tick({4: 1}, source="a")
     outcomes: list[str] = []
     surprises: list[BaseException] = []
     start = threading.Barrier(6)

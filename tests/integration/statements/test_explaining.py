@@ -23,7 +23,9 @@ EXPLAINED = {
     "ALTER SOURCE a REFRESH REFERENCES": [("alter source", "public.a", "5 references, the same as before")],
     "ALTER TABLE t SET (ON DECODE ERROR 'STOP')": [("alter table", "public.t", "")],
     "ALTER TABLE t RENAME TO x": [("rename table", "public.t", "to public.x")],
-    "ALTER TABLE t SWAP WITH u": [
+    "ALTER TABLE t SWAP WITH u FORCE": [
+        ("check table", "public.t", "created, without a tick yet"),
+        ("check table", "public.u", "created, without a tick yet"),
         ("rename table", "public.t", "to public.u"), ("rename table", "public.u", "to public.t"),
     ],
     "ALTER SCHEMA shop RENAME TO market": [("rename schema", "shop", "to market")],

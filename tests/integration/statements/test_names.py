@@ -71,6 +71,7 @@ def test_what_cannot_be_renamed_or_swapped(sql: Session) -> None:
 def test_a_swap_changes_what_names_mean_and_nothing_that_is_stored_by_id(sql_on_both: Session) -> None:
     sql = sql_on_both
     sql.run(TWO + "CREATE VIEW v AS SELECT id FROM t; CREATE TABLE shop.x FROM SOURCE a (REFERENCE users);")
+    sql.tick({4: 3}, source="a")
     t, u = sql.table("t"), sql.table("u")
     assert sql.run("ALTER TABLE t SWAP WITH u") == ["ALTER TABLE public.t u2 (swapped with public.u u3)"]
     assert (sql.table("t").id, sql.table("u").id) == (u.id, t.id)
@@ -88,12 +89,13 @@ def test_a_swap_changes_what_names_mean_and_nothing_that_is_stored_by_id(sql_on_
 def test_a_transaction_of_names_is_all_or_nothing(sql_on_both: Session) -> None:
     sql = sql_on_both
     sql.run(TWO)
+    sql.tick({4: 3}, source="a")
     with pytest.raises(UnknownItem):
         sql.run("BEGIN; ALTER TABLE t SWAP WITH u; ALTER SOURCE a RENAME TO b; ALTER TABLE nope RENAME TO x; COMMIT")
     assert (sql.names(), sql.table("t").id) == (["a", "t", "u"], "u2")
     sql.run(
         "BEGIN; ALTER SOURCE a RENAME TO b; ALTER TABLE t RENAME TO old; "
-        "CREATE TABLE t FROM SOURCE b (REFERENCE accounts); ALTER TABLE t SWAP WITH old; COMMIT"
+        "CREATE TABLE t FROM SOURCE b (REFERENCE accounts); ALTER TABLE t SWAP WITH old FORCE; COMMIT"
     )
     assert {n: sql.table(n).id for n in ("t", "old")} == {"t": "u2", "old": "u4"}, "statements see those before them"
 
@@ -132,10 +134,11 @@ def polling(url: str, name: str) -> Iterator[list[tuple[str, str]]]:
 def test_readers_of_a_name_never_see_it_missing_or_mixed_while_it_is_swapped(sql_on_both: Session) -> None:
     sql = sql_on_both
     sql.run(TWO)
+    sql.tick({4: 1}, source="a")
     with polling(sql.catalog.url, "t") as seen:
         for number in range(SWAPS):
             sql.run("ALTER TABLE t SWAP WITH u")
             if number % 10 == 0:
-                sql.tick({4: number + 1}, source="a")  # the source goes on meanwhile
+                sql.tick({4: number + 2}, source="a")  # the source goes on meanwhile
     assert set(seen) == {("u2", "bids"), ("u3", "users")}, "each id with its own definition"
     assert sql.table("t").id == "u2", "an even number of swaps is none"

@@ -72,6 +72,7 @@ def test_schemas_change_places_with_all_that_is_in_them(sql_on_both: Session) ->
         + TABLE.format("green.t", "users") + TABLE.format("green.single", "users")
         + "COMMENT ON SCHEMA green IS 'the next one'; CREATE VIEW v AS SELECT id FROM blue.t"
     )  # fmt: skip
+    sql.tick({4: 1}, source="a")
     assert sql.run("ALTER SCHEMA blue SWAP WITH green") == ["ALTER SCHEMA blue s2 (swapped with green s3)"]
     assert ids(sql) == {"green.t": "u2", "blue.t": "u3", "blue.single": "u4"}
     assert ids(sql, "SCHEMAS") == {"public": "s1", "blue": "s3", "green": "s2"}

@@ -71,7 +71,7 @@ def test_comments_are_on_objects_whatever_they_are_called(sql_on_both: Session) 
         "CREATE VIEW v AS SELECT id, amount * 2 AS double_amount FROM t;"
         "COMMENT ON TABLE t IS 'it''s bids'; COMMENT ON COLUMN t.id IS 'key'; COMMENT ON SOURCE a IS 'all';"
         "COMMENT ON VIEW v IS 'v'; COMMENT ON COLUMN v.double_amount IS '2x'; COMMENT ON COLUMN a.partition IS 'p';"
-        "COMMENT ON SCHEMA public IS 'home'; ALTER TABLE t SWAP WITH u; ALTER VIEW v RENAME TO w;"
+        "COMMENT ON SCHEMA public IS 'home'; ALTER TABLE t SWAP WITH u FORCE; ALTER VIEW v RENAME TO w;"
     )
     with sql.catalog.read() as session:
         found = {one: comments_of(session, one) for one in ("u1", "u2", "u3", "u4", "s1")}

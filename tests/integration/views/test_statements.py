@@ -49,7 +49,7 @@ def test_a_view_is_made_shown_and_made_again_from_what_is_shown(run: Run) -> Non
         run("CREATE VIEW IF NOT EXISTS big AS SELECT id FROM others")
     run("ALTER TABLE orders RENAME TO old_orders; ALTER VIEW big RENAME TO large")
     assert "FROM old_orders AS o " in shown(run, "large")
-    run("ALTER TABLE old_orders SWAP WITH others")
+    run("ALTER TABLE old_orders SWAP WITH others FORCE")
     assert "FROM others AS o " in shown(run, "large")
     assert names(run) == ["public.large"]
 

@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, lookup
 from airflow_provider_mzshare.control.definition_errors import StillUsed
+from airflow_provider_mzshare.control.live_errors import NotLive
 from airflow_provider_mzshare.control.versioning import (
     SwapPlan,
     drop_unless_live,
@@ -31,7 +32,9 @@ def planned(catalog: Catalog, filled: Filled) -> tuple[ItemId, ItemId, SwapPlan]
     source = filled.source()
     old = filled.table(source, 'Odd "T', "id bigint, note text")
     plan = plan_swap(catalog, LIVE)
-    return old, filled.table(source, 'Odd "T__next', "id bigint"), plan
+    new = filled.table(source, 'Odd "T__next', "id bigint")
+    filled.feed(source, [{"id": 1}])
+    return old, new, plan
 
 
 @pytest.fixture
@@ -119,7 +122,8 @@ def test_a_table_that_is_kept_again_has_another_name(
     assert back.other == first
     swap_once(catalog, back.table, back.other, new_id=old, keep_as=kept_for(back.keep_as, old))
     again = plan_swap(catalog, LIVE)
-    newer = filled.table(filled.source("s2"), 'Odd "T__next', "id bigint")
+    newer = filled.table(other := filled.source("s2"), 'Odd "T__next', "id bigint")
+    filled.feed(other, [{"id": 1}])
     second = kept_for(again.keep_as, newer)
     swap_once(catalog, again.table, again.other, new_id=newer, keep_as=second)
     assert name_of(catalog, old) == f'Odd "T__old_{old}_{newer}'
@@ -154,3 +158,25 @@ def test_views_are_told_and_keep_what_they_read(catalog: Catalog, tables: tuple[
     with pytest.raises(StillUsed, match="still used by public"):
         drop_unless_live(catalog, LIVE, plan.keep_as, last_id="u0")
     assert name_of(catalog, old) == f'Odd "T__old_{old}'
+
+
+def test_what_has_stalled_is_replaced_or_rolled_back_from_and_takes_no_name_itself(
+    catalog: Catalog, planned: tuple[ItemId, ItemId, SwapPlan], filled: Filled
+) -> None:
+    """The name that a table is kept by has no readers: only the one that takes the name has to be live."""
+    old, new, plan = planned
+    swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=plan.keep_as)
+    with catalog.read() as session:
+        source = lookup.get_table_item(session, new).source_id
+    filled.feed(source, [{"id": 2}], stall=[new])
+    back = plan_rollback(catalog, LIVE)
+    with pytest.raises(NotLive, match="is stalled"):  # here it would take the other's name, which may have readers
+        swap_once(catalog, back.table, back.other, new_id=old)
+    assert swap_once(catalog, back.table, back.other, new_id=old, keep_as=back.keep_as).changed
+    assert name_of(catalog, old) == 'Odd "T'
+    for _ in range(2):
+        with pytest.raises(NotLive, match=r"is stalled \(full\)") as refused:
+            swap_once(catalog, LIVE, back.keep_as, new_id=new, keep_as=plan.keep_as)
+        assert refused.value.hint.endswith("or, all the same, force")
+    assert name_of(catalog, old) == 'Odd "T'
+    assert swap_once(catalog, LIVE, back.keep_as, new_id=new, keep_as=plan.keep_as, force=True).changed

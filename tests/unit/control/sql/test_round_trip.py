@@ -237,7 +237,8 @@ STATEMENTS: dict[type, st.SearchStrategy[Any]] = {
         part,
     ),
     items.Swap: st.one_of(
-        st.builds(items.Swap, st.just("table"), names, names), st.builds(items.Swap, st.just("schema"), part, part)
+        st.builds(items.Swap, st.just("table"), names, names, st.booleans()),
+        st.builds(items.Swap, st.just("schema"), part, part, st.booleans()),
     ).filter(lambda swap: swap.name != swap.other),
     items.AlterSystem: st.one_of(
         st.builds(items.AlterSystem, st.sampled_from(get_args(items.Flag)), st.none() | some),

@@ -75,6 +75,9 @@ ALTER SCHEMA shop RENAME TO store
 ALTER SCHEMA blue SWAP WITH green
 --> ALTER SCHEMA blue SWAP WITH green
 
+ALTER SCHEMA blue SWAP WITH green FORCE
+--> ALTER SCHEMA blue SWAP WITH green FORCE
+
 ALTER VIEW v RENAME TO w
 --> ALTER VIEW public.v RENAME TO w
 
@@ -172,6 +175,9 @@ explain create table t from source s format json
 
 EXPLAIN ALTER TABLE a SWAP WITH b
 --> EXPLAIN ALTER TABLE public.a SWAP WITH public.b
+
+EXPLAIN ALTER TABLE a SWAP WITH b FORCE
+--> EXPLAIN ALTER TABLE public.a SWAP WITH public.b FORCE
 
 EXPLAIN SELECT 1
 --> EXPLAIN SELECT 1

@@ -132,6 +132,18 @@ ALTER TABLE shop.t RENAME TO "select"
 ALTER TABLE a SWAP WITH b
 --> ALTER TABLE public.a SWAP WITH public.b
 
+ALTER TABLE a SWAP WITH b force
+--> ALTER TABLE public.a SWAP WITH public.b FORCE
+
+ALTER TABLE force SWAP WITH "force" FORCE
+--! line 1, column 1: a table cannot be swapped with itself
+
+ALTER TABLE t SWAP WITH force
+--> ALTER TABLE public.t SWAP WITH public.force
+
+ALTER TABLE t SWAP WITH shop.force FORCE
+--> ALTER TABLE public.t SWAP WITH shop.force FORCE
+
 ALTER TABLE shop.a SWAP WITH stage."B"
 --> ALTER TABLE shop.a SWAP WITH stage."B"
 
@@ -416,7 +428,10 @@ ALTER TABLE t SWAP WITH
 --! line 1, column 24: expected a table name, found the end of the statement
 
 ALTER TABLE t SWAP WITH b, c
---! line 1, column 26: expected the end of the statement, found ,
+--! line 1, column 26: expected FORCE or the end of the statement, found ,
+
+ALTER TABLE t SWAP WITH b FORCE FORCE
+--! line 1, column 33: expected the end of the statement, found FORCE
 
 ALTER TABLE t SWAP WITH public.t
 --! line 1, column 1: a table cannot be swapped with itself
