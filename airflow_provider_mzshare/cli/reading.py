@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from airflow_provider_mzshare.cli import context
-from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.catalog.standings import Standing
 
 _TABLE_ROWS = 100
 """As many rows as a person can look at; a program gets them all."""
@@ -31,11 +34,15 @@ def read(
     system_columns: Annotated[
         bool, typer.Option("--system-columns", help="With tick, partition and offset of each row.")
     ] = False,
+    require_live: Annotated[
+        bool, typer.Option("--require-live", help="Fail unless the table is live, or all tables of the view.")
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Print the rows of a table or a view, or how far a source is, now or as of a time."""
     if as_of is not None and tick is not None:
         raise typer.BadParameter("--as-of and --tick exclude each other")
+    from airflow_provider_mzshare.control.liveness import refuse
     from airflow_provider_mzshare.control.names import typed_name
     from airflow_provider_mzshare.control.reading import Query, read_table
 
@@ -44,7 +51,8 @@ def read(
     shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
     query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
     with context.open_catalog(chosen) as catalog:
-        rows = read_table(catalog, chosen.warehouse, name, query, as_of_ms=as_of, tick=tick, jars=chosen.jars)
+        when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else _tell}
+        rows = read_table(catalog, chosen.warehouse, name, query, jars=chosen.jars, **when)
     if limit is None and output is Output.table and rows.num_rows > _TABLE_ROWS:
         rows = rows.slice(0, _TABLE_ROWS)
         typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)
@@ -53,6 +61,14 @@ def read(
         print_rows(columns, ({key: _readable(value) for key, value in row.items()} for row in _rows(rows)), output)
     else:
         print_rows(rows.schema.names, _rows(rows), output)
+
+
+def _tell(tables: Sequence[Standing]) -> None:
+    """Beside the answer: what is printed is what there is, and not all."""
+    from airflow_provider_mzshare.control.liveness import remark
+
+    for table in tables:
+        typer.echo(f"note: {visible(remark(table))}", err=True)
 
 
 def _rows(table: Any) -> Iterator[dict[str, Any]]:

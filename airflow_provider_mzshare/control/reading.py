@@ -16,6 +16,8 @@ from airflow_provider_mzshare.control.catalog.reads import (
     consistent_cut,
     table_read_point,
 )
+from airflow_provider_mzshare.control.catalog.standings import standings
+from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.sql.statements import parse_name
 from airflow_provider_mzshare.control.views.progress import Progress, progress_of
 from airflow_provider_mzshare.control.views.reading import ReadPlan, plan_view, run_plan
@@ -24,7 +26,7 @@ from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections import collection_exists
 from airflow_provider_mzshare.storage.fanout.plan import arrow_schema, errors_schema
 from airflow_provider_mzshare.storage.reading import choose_columns, read_arrow, read_spark
-from airflow_provider_mzshare.types.ids import CollectionId
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 from airflow_provider_mzshare.types.specs import TableSpec
 
 if TYPE_CHECKING:
@@ -54,14 +56,17 @@ def read_table(
     as_of_ms: int | None = None,
     tick: int | None = None,
     jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
 ) -> pa.Table:
     """The rows of a table, a view or a source's progress now, or as of a time or tick.
 
     A table that nothing has been written to yet is empty. Rows of a view are in the view's own order.
 
     :param jars: where Spark's are, for views; by default in the usual place.
+    :param not_live: what to do about tables that are not live, when they are read as they are now.
     """
     found = _Found(catalog, name, as_of_ms, tick)
+    found.tell(not_live)
     try:
         return found.read(warehouse, query, jars)
     except (NotReadable, OSError):
@@ -81,8 +86,10 @@ def count_rows(
     as_of_ms: int | None = None,
     tick: int | None = None,
     jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
 ) -> int:
     found = _Found(catalog, name, as_of_ms, tick)
+    found.tell(not_live)
     if isinstance(found.where, ReadPlan):
         _check_plain(found.relation, Query(errors=errors))
         return run_plan(found.where, warehouse, lambda frame: int(frame.count()), jars=jars)
@@ -107,6 +114,17 @@ class _Found:
                 self.where = progress_of(session, relation.item, as_of_ms=as_of_ms, tick=tick)
             else:
                 self.where = plan_view(session, relation.id, as_of_ms=as_of_ms, tick=tick)
+            stand = {} if as_of_ms is not None or tick is not None else standings(session, self._tables())
+            self.not_live = [table for table in stand.values() if not table.is_live]
+
+    def _tables(self) -> Sequence[ItemId]:
+        if isinstance(self.where, ReadPlan):
+            return self.where.table_ids
+        return [self.relation.item.id] if isinstance(self.relation.item, items.TableItem) else []
+
+    def tell(self, not_live: NotLiveTables) -> None:
+        if self.not_live:
+            not_live(self.not_live)
 
     def read(self, warehouse: str, query: Query, jars: Path | None) -> pa.Table:
         if isinstance(self.where, TableSpec):

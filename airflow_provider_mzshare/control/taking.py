@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.standings import Standing
 from airflow_provider_mzshare.control.live_errors import NotLive, NotLiveYet
+from airflow_provider_mzshare.control.liveness import next_step
 
 MAX_LAG_TICKS = 1
 """How many ticks a table may be behind its source: the one that is being written."""
@@ -59,6 +60,4 @@ def obstacle(taking: Taking) -> str:
 
 
 def _next_step(table: Standing) -> str:
-    if table.status == "stalled":
-        return hints.resume(table.table)
-    return hints.command("status", table.source) if table.is_live else hints.become_live(table.table)
+    return hints.command("status", table.source) if table.is_live else next_step(table)

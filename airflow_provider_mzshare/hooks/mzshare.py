@@ -21,6 +21,7 @@ from airflow_provider_mzshare.control.catalog.arrivals import arm_table
 from airflow_provider_mzshare.control.catalog.backfills import last_backfill
 from airflow_provider_mzshare.control.catalog.convergence import Convergence, convergences
 from airflow_provider_mzshare.control.catalog.jobs import get_job
+from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.names import find_item, find_source, find_table, typed_name
 from airflow_provider_mzshare.control.reading import EVERYTHING, Query, count_rows, read_table
 from airflow_provider_mzshare.control.reconciler import Outcome
@@ -208,16 +209,29 @@ class MzShareHook(CatalogHook):
         return run(self.catalog, wanted, how)
 
     def read(
-        self, table: str, query: Query = EVERYTHING, *, as_of_ms: int | None = None, tick: int | None = None
+        self,
+        table: str,
+        query: Query = EVERYTHING,
+        *,
+        as_of_ms: int | None = None,
+        tick: int | None = None,
+        not_live: NotLiveTables = ignore,
     ) -> pa.Table:
         """Of a table, a view or a source's progress."""
         typed_name(table)
-        return read_table(
-            self.catalog, self.settings.warehouse, table, query, as_of_ms=as_of_ms, tick=tick, jars=self.settings.jars
-        )
+        asked: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live, "jars": self.settings.jars}
+        return read_table(self.catalog, self.settings.warehouse, table, query, **asked)
 
-    def count(self, table: str, *, errors: bool = False, as_of_ms: int | None = None, tick: int | None = None) -> int:
+    def count(
+        self,
+        table: str,
+        *,
+        errors: bool = False,
+        as_of_ms: int | None = None,
+        tick: int | None = None,
+        not_live: NotLiveTables = ignore,
+    ) -> int:
         """How many rows ``read`` would give."""
         typed_name(table)
-        asked: dict[str, Any] = {"errors": errors, "as_of_ms": as_of_ms, "tick": tick, "jars": self.settings.jars}
-        return count_rows(self.catalog, self.settings.warehouse, table, **asked)
+        asked: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live, "jars": self.settings.jars}
+        return count_rows(self.catalog, self.settings.warehouse, table, errors=errors, **asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.names import typed_name
 from airflow_provider_mzshare.control.versioning import (
     Swapped,
@@ -32,7 +33,11 @@ class VersioningHook(MzShareHook):
     def drop_unless_live(self, table: str, other: str, *, last_id: str, keep: bool = False) -> str:
         return drop_unless_live(self.catalog, table, other, last_id=last_id, keep=keep)
 
-    def check(self, checks: Sequence[str], tables: Mapping[str, str]) -> list[CheckResult]:
+    def check(
+        self, checks: Sequence[str], tables: Mapping[str, str], *, not_live: NotLiveTables = ignore
+    ) -> list[CheckResult]:
         stand_ins = {plain: typed_name(name) for plain, name in tables.items()}
         settings = self.settings
-        return run_checks(self.catalog, settings.warehouse, checks, stand_ins=stand_ins, jars=settings.jars)
+        return run_checks(
+            self.catalog, settings.warehouse, checks, stand_ins=stand_ins, jars=settings.jars, not_live=not_live
+        )

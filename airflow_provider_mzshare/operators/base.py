@@ -17,6 +17,8 @@ from airflow_provider_mzshare.hooks.base import DEFAULT_CONN_ID
 from airflow_provider_mzshare.hooks.failures import no_retry_when_terminal
 
 if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.catalog.standings import Standing
+    from airflow_provider_mzshare.control.liveness import NotLiveTables
     from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 
 
@@ -54,6 +56,16 @@ class MzShareOperator(BaseOperator):
     @abstractmethod
     def perform(self, context: Context) -> Any:
         """What the operator does; the return value is the task's."""
+
+    def not_live(self, require_live: bool) -> NotLiveTables:
+        """What becomes of a read of tables that are not live: it is refused, or the log tells of them."""
+        from airflow_provider_mzshare.control.liveness import refuse, remark
+
+        def tell(tables: Sequence[Standing]) -> None:
+            for table in tables:
+                self.log.warning("%s", remark(table))
+
+        return refuse if require_live else tell
 
     def note_job(self, job_id: str | None) -> None:
         """For the links of the task."""

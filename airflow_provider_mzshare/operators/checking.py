@@ -24,14 +24,22 @@ class CheckSQLOperator(MzShareOperator):
     :param checks: each a SELECT that answers with one value, as ``SELECT count(*) = 0 FROM new WHERE id IS NULL``.
         From a form: ``"{{ params.checks }}"``; what stands in the form is not rendered again. (templated)
     :param tables: plain names that the checks may use, as ``{"new": "orders__next", "old": "orders"}``. (templated)
+    :param require_live: refuse to check tables that are not live; else the log tells of them.
     """
 
     template_fields: Sequence[str] = ("checks", "tables", *MzShareOperator.template_fields)
     template_fields_renderers = {"checks": "sql", "tables": "py"}  # noqa: RUF012
 
-    def __init__(self, *, checks: str | Sequence[str], tables: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        checks: str | Sequence[str],
+        tables: Mapping[str, str] | None = None,
+        require_live: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self.checks, self.tables = checks, tables
+        self.checks, self.tables, self.require_live = checks, tables, require_live
 
     @cached_property
     def hook(self) -> VersioningHook:
@@ -41,7 +49,8 @@ class CheckSQLOperator(MzShareOperator):
 
     def perform(self, context: Context) -> list[dict[str, Any]]:
         """Returns for each check the ``check``, ``passed``, what was ``found``, and the ``ticks`` that were read."""
-        results = self.hook.check([one for one in as_list(self.checks) if one.strip()], self.tables or {})
+        asked = [one for one in as_list(self.checks) if one.strip()]
+        results = self.hook.check(asked, self.tables or {}, not_live=self.not_live(self.require_live))
         for result in results:
             self.log.info("%s: %s", "passed" if result.passed else f"failed ({result.found})", result.check)
         if failed := [result for result in results if not result.passed]:

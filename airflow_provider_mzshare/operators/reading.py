@@ -29,6 +29,9 @@ class ReadTableOperator(MzShareOperator):
     :param errors: the records that could not be decoded, instead.
     :param system_columns: with tick, partition and offset of each row.
     :param count: return only how many rows there are.
+    :param require_live: refuse to read a table that is not live, or a view on one, as it is now: not all rows are
+        there. One that is on its way is worth a retry, one that has stalled is not. False: the log tells of it. As of a
+        time or a tick an answer is final, and this does not matter.
     :param max_rows: refuse to return more rows than this: XCom is no place for them. Not for ``count`` and ``file``.
     :param file: write the rows here, as ``.parquet``, ``.csv`` or ``.json`` (one object a line); a path, or a URI of an
         object store. It is there whole or not at all. (templated)
@@ -50,6 +53,7 @@ class ReadTableOperator(MzShareOperator):
         errors: bool = False,
         system_columns: bool = False,
         count: bool = False,
+        require_live: bool = True,
         max_rows: int = MAX_ROWS,
         file: str | None = None,
         file_format: str | None = None,
@@ -59,6 +63,7 @@ class ReadTableOperator(MzShareOperator):
         self.table, self.columns, self.as_of, self.tick = table, columns, as_of, tick
         self.errors, self.system_columns, self.count = errors, system_columns, count
         self.max_rows, self.file, self.file_format = max_rows, file, file_format
+        self.require_live = require_live
 
     def perform(self, context: Context) -> Any:
         """Returns the rows, their count, or ``{"file": …, "rows": …}``."""
@@ -93,8 +98,9 @@ class ReadTableOperator(MzShareOperator):
     def _read(self, query: Query) -> pa.Table:
         return self.hook.read(self.table, query, **self._when())
 
-    def _when(self) -> dict[str, int | None]:
-        return {"as_of_ms": _number("as_of", self.as_of), "tick": _number("tick", self.tick)}
+    def _when(self) -> dict[str, Any]:
+        as_of, tick = _number("as_of", self.as_of), _number("tick", self.tick)
+        return {"as_of_ms": as_of, "tick": tick, "not_live": self.not_live(self.require_live)}
 
 
 def _number(what: str, value: int | str | None) -> int | None:

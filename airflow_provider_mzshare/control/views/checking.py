@@ -10,6 +10,8 @@ from typing import Any
 from airflow_provider_mzshare.compute.querying import a_session
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.naming import Name
+from airflow_provider_mzshare.control.catalog.standings import standings
+from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.sql.items import Query
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.statements import parse_script
@@ -38,10 +40,12 @@ def run_checks(
     *,
     stand_ins: Mapping[str, QualifiedName] | None = None,
     jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
 ) -> list[CheckResult]:
     """:param checks: each one SELECT that answers with one value; ``true`` passes.
     :param stand_ins: plain names for tables that a check may use, as ``new`` and ``old``. Names of the catalog are
         known to it too.
+    :param not_live: what to do about tables that are not live.
     """
     if not checks:
         return []
@@ -56,6 +60,10 @@ def run_checks(
                     hint="SELECT count(*) = 0 FROM …",
                 )
             plans.append((check, plan, describe(session, plan)))
+        read = dict.fromkeys(table_id for _, plan, _ in plans for table_id in plan.table_ids)
+        late = [table for table in standings(session, read).values() if not table.is_live]
+    if late:
+        not_live(late)
     with a_session(jars) as spark:
         return [
             _result(

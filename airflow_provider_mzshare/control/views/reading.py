@@ -47,6 +47,8 @@ class ReadPlan:
     """In an order in which each comes after what it reads."""
     ticks: dict[ItemId, int] = field(default_factory=dict)
     """Of each source: the one tick that is read."""
+    table_ids: list[ItemId] = field(default_factory=list)
+    """All tables that are read, also those that nothing has been written to yet."""
 
     def loads(self, warehouse: str) -> Mapping[str, querying.Load]:
         found: dict[str, querying.Load] = {}
@@ -117,6 +119,7 @@ def _cut(
 ) -> None:
     """One tick for all that is read of one source: the newest that all its tables have, or the one asked for."""
     tables = {r.id: r.item for r in relations if isinstance(r.item, lookup.TableItem)}
+    plan.table_ids += [table.id for table in tables.values()]
     unwritten = bool(tables) and as_of_ms is None and tick is None and not any(t.upper for t in tables.values())
     if unwritten:
         plan.tables |= {relation_id: table.spec for relation_id, table in tables.items()}

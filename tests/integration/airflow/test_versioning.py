@@ -12,6 +12,7 @@ import pytest
 from airflow.sdk.bases.operator import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
+from structlog.testing import capture_logs
 
 from airflow_provider_mzshare.assets.mzshare import table_asset
 from airflow_provider_mzshare.control.catalog import Catalog, lookup
@@ -87,6 +88,21 @@ def test_a_table_that_is_not_live_takes_no_name_unless_it_is_forced(filled: Fill
     with pytest.raises(AirflowFailException, match="stalled"):
         run(SwapTablesOperator, **{**swap, "new_id": old})
     assert names(filled) == {old: "orders__next", new: "orders"}
+
+
+def test_tables_that_are_not_live_are_not_read_unless_it_is_said(filled: Filled, run: Run) -> None:
+    filled.table(source := filled.source(), "orders", "id bigint")
+    filled.feed(source, [{"id": 1}])
+    filled.table(source, "late", "id bigint")
+    for asked in ({}, {"count": True}, {"errors": True}):
+        with pytest.raises(NotLiveYet, match="table late is backfilling, 1 tick"):
+            run(ReadTableOperator, table="late", **asked)
+        with capture_logs() as logged:
+            assert not run(ReadTableOperator, table="late", require_live=False, **asked)
+        assert [one["log_level"] for one in logged if "mzshare wait late --for live" in str(one)] == ["warning"]
+    with pytest.raises(NotLiveYet, match="late"):
+        run(CheckSQLOperator, checks=["SELECT count(*) = 1 FROM new"], tables={"new": "late"})
+    assert run(ReadTableOperator, table="orders") == [{"id": 1}]
 
 
 def test_a_loser_is_dropped_or_kept(filled: Filled, run: Run) -> None:
