@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from airflow_provider_mzshare.settings import Settings
 
+StartOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--start/--no-start",
+        help="Start backfills that nobody has started. Default: where the app of their source runs.",
+        show_default=False,
+    ),
+]
+
 if TYPE_CHECKING:
     from airflow_provider_mzshare.compute.launchers.base import Launcher
+    from airflow_provider_mzshare.control.bringing_up import BackfillStarter
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.catalog.items import SourceItem, TableItem
     from airflow_provider_mzshare.control.reconciler import Reconciler
@@ -61,6 +73,12 @@ def reconciler(catalog: Catalog, chosen: Settings, *, stop_seconds: float | None
 
     grace = STOP_SECONDS if stop_seconds is None else stop_seconds
     return Reconciler(catalog, chosen, connections(), launcher(), stop_seconds=grace)
+
+
+def backfill_starter(catalog: Catalog, chosen: Settings, start: bool | None) -> BackfillStarter:
+    from airflow_provider_mzshare.control.bringing_up import BackfillStarter
+
+    return BackfillStarter(catalog, chosen, connections(), launcher(), start=start)
 
 
 def status_reader(catalog: Catalog, *, ask_upstreams: bool = False) -> StatusReader:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from airflow_provider_mzshare.cli import context
-from airflow_provider_mzshare.cli.render import Output, OutputOption, plain, print_rows
+from airflow_provider_mzshare.cli.context import StartOption
+from airflow_provider_mzshare.cli.render import Output, OutputOption, plain, print_rows, visible
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.answers import Result
+    from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.table_plans import TablePlan
+    from airflow_provider_mzshare.settings import Settings
 
 _MESSAGE_COLUMNS = ("command", "name", "id", "message")
 
@@ -31,24 +34,46 @@ def sql(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, write nothing, print the plan.")
     ] = False,
+    start: StartOption = None,
     output: OutputOption = Output.table,
 ) -> None:
     """Run SQL statements.
 
     CREATE, ALTER and DROP of sources, tables, views and schemas, COMMENT ON, SHOW, EXPLAIN, SELECT on the catalog's
-    relations, BEGIN … COMMIT.
+    relations, BEGIN … COMMIT. Backfills that new tables need are started, where the app of their source runs.
     """
     text = _text(statements, file)
     from airflow_provider_mzshare.control.statements import run_script
 
-    printer = _Printer(output, plans=dry_run)
-    try:
-        with context.open_catalog(context.settings(), create=True, keep=not dry_run) as catalog:
+    printer, chosen = _Printer(output, plans=dry_run), context.settings()
+    arriving: list[str] = []
+    with context.open_catalog(chosen, create=True, keep=not dry_run) as catalog:
+        try:
             for result in run_script(catalog, text, context.connections(), dry_run=dry_run):
                 printer.add(result)
-    finally:
-        # What was done before a statement failed was done: say so in any case.
-        printer.close()
+                if result.id and result.plan and result.plan.backfilled:
+                    arriving.append(result.id)
+        finally:
+            # What was done before a statement failed was done: say so in any case.
+            printer.close()
+        if arriving and not dry_run:
+            _bring_up(catalog, chosen, arriving, start)
+
+
+def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bool | None) -> None:
+    """Beside the answers. What was to be done is done already: a start that nobody asked for fails nothing."""
+    from airflow_provider_mzshare.control.bringing_up import tables_of
+    from airflow_provider_mzshare.errors import MzShareError
+
+    with catalog.read() as session:
+        tables = tables_of(session, item_ids)
+    try:
+        for started in context.backfill_starter(catalog, chosen, start).bring_up(tables):
+            typer.echo(visible(started.told), err=True)
+    except MzShareError as error:
+        if start:
+            raise
+        typer.echo(f"note: its backfill was not started: {visible(error.line)}", err=True)
 
 
 def _text(statements: str | None, file: str | None) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.context import StartOption
 from airflow_provider_mzshare.cli.render import Output, OutputOption, console, print_record
 
 if TYPE_CHECKING:
@@ -36,20 +37,25 @@ def wait(
     max_lag: Annotated[
         int, typer.Option("--max-lag", min=0, metavar="TICKS", help="How close a backfill has to be to be cut over.")
     ] = 1,
+    start: StartOption = None,
     output: OutputOption = Output.table,
 ) -> None:
     """Wait until tables are live or have caught up.
 
     Live: a first tick is there, and what a backfill had to bring is cut over. Caught up: everything that is upstream
-    when the wait begins is in the table.
+    when the wait begins is in the table. Backfills that nobody has started are started, where the source's app runs.
     """
     from airflow_provider_mzshare.control.waiting import Waiter
 
     began = time.monotonic()
-    with context.open_catalog(context.settings()) as catalog, display() as report:
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog, display() as report:
         item, connections = context.find_item(catalog, name), context.connections()
         reader = context.status_reader(catalog)
-        waiter = Waiter(catalog, reader, connections, item, goal.value, max_lag=max_lag, report=report)
+        bring_up = context.backfill_starter(catalog, chosen, start).bring_up
+        waiter = Waiter(
+            catalog, reader, connections, item, goal.value, max_lag=max_lag, bring_up=bring_up, report=report
+        )
         source, tables = waiter.wait(timeout or None)
     record = {
         "name": name,
@@ -78,7 +84,7 @@ def display() -> Iterator[Callable[[Progress], None]]:
         task = bar.add_task("", total=None)
 
         def show(progress: Any) -> None:
-            bar.update(task, completed=progress.done, total=progress.total or None, description=describe(progress))
+            bar.update(task, completed=progress.done, total=progress.total or None, description=described(progress))
 
         yield show
 
@@ -90,11 +96,16 @@ class _Lines:
         self._next, self._last = 0.0, ""
 
     def show(self, progress: Progress) -> None:
-        text = describe(progress)
+        text = described(progress)
         if time.monotonic() < self._next or text == self._last:
             return
         self._next, self._last = time.monotonic() + _LINE_SECONDS, text
         typer.echo(f"{progress.done} of {progress.total} offsets, {text}" if progress.total else text, err=True)
+
+
+def described(progress: Progress) -> str:
+    """With the next step, where nothing happens by itself."""
+    return f"{describe(progress)}{f'. Try: {progress.hint}' if progress.hint else ''}"
 
 
 def describe(progress: Progress) -> str:

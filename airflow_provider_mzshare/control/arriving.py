@@ -83,7 +83,7 @@ def _told(arrival: ArrivalOverview, pace: Pace) -> list[str]:
 def _held_up(arrival: ArrivalOverview, source: SourceOverview, job_alive: bool | None, name: str) -> tuple[str, str]:
     """What keeps it from going on, if anything does, and the next step."""
     job, source_name = arrival.job, str(QualifiedName(*source.item.name))
-    start = hints.command("start", source_name)
+    start = hints.start(source.item.name)
     if job is not None and job.is_active:
         if job_alive is False:
             return f"the process of job {job.id} is gone", "mzshare reconcile"

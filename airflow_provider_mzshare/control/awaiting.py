@@ -14,7 +14,7 @@ from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.backfills import Backfill, active_backfills
 from airflow_provider_mzshare.control.catalog.models import TickRow
-from airflow_provider_mzshare.control.hints import command
+from airflow_provider_mzshare.control.hints import start
 from airflow_provider_mzshare.errors import JobFailed, LaunchFailed, TerminalError, WaitTimeout
 from airflow_provider_mzshare.types.ids import ItemId, JobId
 
@@ -66,12 +66,12 @@ def _ingesting(session: Session, source_id: ItemId) -> Ingesting | None:
     if source.status != "active":
         raise JobFailed(f"source {source.display} is {source.status}: {source.message or source.reason}")
     if source.desired != "running":
-        raise TerminalError(f"source {source.display} was asked to stop", hint=command("start", source.display))
+        raise TerminalError(f"source {source.display} was asked to stop", hint=start(source.name))
     if not items.list_tables(session, source_id):
         raise TerminalError(f"source {source.display} has no tables", hint="CREATE TABLE … FROM SOURCE … first")
     active = job_rows.active_jobs(session, source_id, kind="ingest")
     if not active:
-        raise _ended(f"source {source.display}", job_rows.last_jobs(session, source_id, 1, kind="ingest"))
+        raise _ended(f"source {source.display}", job_rows.last_jobs(session, source_id, 1, kind="ingest"), source)
     job_id = source.lease.job_id
     if job_id is None or job_id not in {job.id for job in active}:
         return None
@@ -110,19 +110,19 @@ def backfills_of(session: Session, table_ids: Sequence[ItemId]) -> Sequence[Back
 def _backfill_job(session: Session, backfill: Backfill) -> JobId | None:
     source = items.get_source_item(session, backfill.source_id)
     if source.desired != "running":
-        raise TerminalError(f"source {source.display} was asked to stop", hint=command("start", source.display))
+        raise TerminalError(f"source {source.display} was asked to stop", hint=start(source.name))
     active = job_rows.active_jobs(session, kind="backfill", backfill_id=backfill.id)
     if not active:
         last = job_rows.last_jobs(session, None, 1, kind="backfill", backfill_id=backfill.id)
-        raise _ended(f"backfill {backfill.id}", last)
+        raise _ended(f"backfill {backfill.id}", last, source)
     holder = backfill.lease.job_id
     return holder if holder in {job.id for job in active} else None
 
 
-def _ended(what: str, last: Sequence[job_rows.Job]) -> Exception:
+def _ended(what: str, last: Sequence[job_rows.Job], source: items.SourceItem) -> Exception:
     """It ran and is gone, or was never started. Another attempt starts it again, so this is worth a retry."""
     if not last:
-        return LaunchFailed(f"nothing has been started for {what}", hint="mzshare reconcile")
+        return LaunchFailed(f"nothing has been started for {what}", hint=start(source.name))
     job = last[0]
     why = f": {job.error}" if job.error else ""
     return LaunchFailed(f"{what}: job {job.id} ended as {job.state}{why}", hint=f"mzshare logs {job.id}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+
 
 def sql(statement: str) -> str:
     return f"mzshare sql {shlex.quote(statement)}"
@@ -11,6 +13,11 @@ def sql(statement: str) -> str:
 
 def command(verb: str, name: str) -> str:
     return f"mzshare {verb} {shlex.quote(name)}"
+
+
+def start(source: tuple[str, str]) -> str:
+    """For a source, or a backfill of it, that nothing has started; all who say so say it like this."""
+    return command("start", str(QualifiedName(*source)))
 
 
 def become_live(name: str) -> str:

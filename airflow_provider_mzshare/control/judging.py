@@ -41,13 +41,13 @@ def judge_source(source: SourceOverview, job_alive: bool | None) -> Verdict:
     if job is not None and job.is_active:
         return Verdict("lost", f"the process of job {job.id} is gone", "mzshare reconcile")
     if item.desired != "running":
-        return Verdict("stopped", "it was asked to stop", hints.command("start", name))
+        return Verdict("stopped", "it was asked to stop", hints.start(item.name))
     if not sum(source.tables.values()):
         return Verdict("waiting", "it has no tables", hints.sql(f"CREATE TABLE … FROM SOURCE {name} …"))
     if job is not None and job.state in ("failed", "lost", "fenced"):
         health: Health = "lost" if job.state == "lost" else "failed"
         return Verdict(health, *hints.noted(job.error or f"job {job.id} ended as {job.state}", name))
-    return Verdict("waiting", "nothing has started it yet", hints.command("start", name))
+    return Verdict("waiting", "nothing has started it yet", hints.start(item.name))
 
 
 def _judge_running(source: SourceOverview, job: Job, name: str) -> Verdict:

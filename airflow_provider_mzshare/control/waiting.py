@@ -31,6 +31,7 @@ class Progress:
     """How far a wait has come, in offsets; ``total`` is 0 while only a first tick is awaited.
 
     :param pace: of a backfill, as it was measured: its rate, and the seconds left if they can be told.
+    :param hint: the next step, where nothing happens by itself.
     """
 
     done: int
@@ -38,6 +39,7 @@ class Progress:
     seconds: float
     note: str
     pace: tuple[float, float | None] | None = None
+    hint: str = ""
 
     @property
     def rate(self) -> float:
@@ -56,6 +58,7 @@ class Waiter:
     """One wait for a table, or for all tables of a source.
 
     :param max_lag: how many ticks a table may be behind that is let converge.
+    :param bring_up: starts the backfills of tables that nobody has started; what it does not start is told.
     :param report: called with each look.
     """
 
@@ -68,9 +71,11 @@ class Waiter:
         goal: Goal,
         *,
         max_lag: int = 1,
+        bring_up: Callable[[Sequence[ItemId]], object] = lambda tables: None,
         report: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        self._catalog, self._status, self._max_lag = catalog, status, max_lag
+        self._catalog, self._status, self._max_lag, self._bring_up = catalog, status, max_lag, bring_up
+        self._tried: set[str] = set()
         self._item, self._goal, self._report = item, goal, report
         with catalog.read() as session:
             source_id = item.source_id if isinstance(item, items.TableItem) else item.id
@@ -92,12 +97,14 @@ class Waiter:
             coming = self._convergences(tables)
             _check_hope(source, tables, coming)
             self._report(progress)
+            self._start(tables)
             self._arm(coming)
             if all(self._reached(table) for table in tables):
                 return source, tables
             if timeout is not None and seconds >= timeout:
                 raise WaitTimeout(
-                    f"{self._name} is not {self._goal} after {timeout:g} s: {progress.note}", hint="mzshare status"
+                    f"{self._name} is not {self._goal} after {timeout:g} s: {progress.note}",
+                    hint=progress.hint or "mzshare status",
                 )
             time.sleep(POLL_SECONDS if timeout is None else min(POLL_SECONDS, timeout))
 
@@ -116,6 +123,14 @@ class Waiter:
         with self._catalog.read() as session:
             return list(convergences(session, [ItemId(table.id) for table in tables if table.backfill]).values())
 
+    def _start(self, tables: Sequence[TableStatus]) -> None:
+        """Once for each backfill: what ends is the reconciler's."""
+        wanted = [table for table in tables if table.backfill and not table.backfill_job]
+        new = [table for table in wanted if table.backfill not in self._tried]
+        self._tried |= {table.backfill for table in new if table.backfill}
+        if new:
+            self._bring_up([ItemId(table.id) for table in new])
+
     def _arm(self, coming: Sequence[Convergence]) -> None:
         """The rule decides behind the source's lock, for whoever asks: sensors and the reconciler do so too."""
         for one in coming:
@@ -130,7 +145,7 @@ class Waiter:
     def _progress(self, source: SourceStatus, tables: Sequence[TableStatus], seconds: float) -> Progress:
         coming = [table for table in tables if table.backfill]
         if coming:
-            return _arrival(max(coming, key=lambda table: table.behind or 0), seconds)
+            return _arrival(max(coming, key=lambda table: table.behind or 0), source, seconds)
         slowest = tables[0].position if tables else source.position
         for table in tables[1:]:
             slowest = slowest.meet(table.position)
@@ -138,17 +153,22 @@ class Waiter:
         total = self._target.gap(self._began_at)
         reason = source.reason.rstrip(".")
         note = f"the source is {source.health}{f' ({reason})' if reason else ''}"
-        return Progress(total - self._target.gap(slowest), total, seconds, note)
+        hint = source.hint if source.health == "waiting" else ""
+        return Progress(total - self._target.gap(slowest), total, seconds, note, hint=hint)
 
 
-def _arrival(table: TableStatus, seconds: float) -> Progress:
+def _arrival(table: TableStatus, source: SourceStatus, seconds: float) -> Progress:
+    """The cutover is the source's to do: one that nothing has started keeps the table from being live."""
     what = f"{table.name} is {table.status}"
     if table.new_status is not None:
         what = f"generation {table.new_generation} of {table.name} is {table.new_status}"
     ticks = f"{table.ticks_behind} tick{'s' * (table.ticks_behind != 1)} behind"
-    note = f"{what}, {ticks}{f' ({table.held_up})' if table.held_up else ''}"
+    held_up, hint = table.held_up, table.hint if table.held_up else ""
+    if not held_up and source.health == "waiting":
+        held_up, hint = f"its source is waiting: {source.reason}", source.hint
+    note = f"{what}, {ticks}{f' ({held_up})' if held_up else ''}"
     pace = (table.backfill_rate or 0.0, table.seconds_left)
-    return Progress(table.done or 0, table.total or 0, seconds, note, pace)
+    return Progress(table.done or 0, table.total or 0, seconds, note, pace, hint)
 
 
 def _check_hope(source: SourceStatus, tables: Sequence[TableStatus], coming: Sequence[Convergence]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control import table_plans
+from airflow_provider_mzshare.control import hints, table_plans
 from airflow_provider_mzshare.control.answers import Result, done, name_pair
 from airflow_provider_mzshare.control.catalog import arrivals, flags, items
 from airflow_provider_mzshare.control.catalog.models import SourceRow
@@ -60,7 +60,7 @@ def create_table(session: Session, checked: Checked[sql.CreateTable], context: C
     if present is not None:
         return done("CREATE TABLE", statement.name, table_id, context.dry_run, "it exists")
     context.decisions.append(Decision(source, state, arrival, checked.sizes))
-    note = what_next(arrival, items.get_table_item(session, table_id).backfill_id, context.dry_run)
+    note = what_next(arrival, items.get_table_item(session, table_id).backfill_id, source, context.dry_run)
     return done("CREATE TABLE", statement.name, None if context.dry_run else table_id, context.dry_run, note)
 
 
@@ -112,7 +112,7 @@ def alter_table(session: Session, checked: Checked[sql.AlterTable], context: Con
     state = load_state(session, lock_source(session, source.id))
     arrival = alter(state, table, statement)
     heal = arrivals.resume_table if statement.action == "resume" else arrivals.resnapshot_table
-    note = what_next(arrival, heal(session, table.id), context.dry_run)
+    note = what_next(arrival, heal(session, table.id), source, context.dry_run)
     context.decisions.append(Decision(source, state, arrival, checked.sizes))
     return done("ALTER TABLE", statement.name, table.id, context.dry_run, note)
 
@@ -138,8 +138,8 @@ def set_options(session: Session, checked: Checked[sql.AlterTableSet], context: 
     return done("ALTER TABLE", statement.name, table.id, context.dry_run)
 
 
-def what_next(arrival: Arrival, backfill_id: BackfillId | None, dry_run: bool) -> str:
+def what_next(arrival: Arrival, backfill_id: BackfillId | None, source: items.SourceItem, dry_run: bool) -> str:
     """What happens now. An id given in a dry run was never given."""
     if arrival.way != "backfill":
         return _JOINS
-    return "gets a backfill" if dry_run else f"backfill {backfill_id}: mzshare reconcile starts it"
+    return "gets a backfill" if dry_run else f"backfill {backfill_id}: {hints.start(source.name)} starts it"

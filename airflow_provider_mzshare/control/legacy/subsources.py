@@ -98,7 +98,8 @@ def _add(
     table_id = legacy.add_subsource(session, source.id, name_pair(output.name), output.spec)
     context.decisions.append(Decision(source, state, arrival, checked.sizes))
     context.does("create subsource", str(output.name), f"of {reference}")
-    return f"{output.name} {what_next(arrival, items.get_table_item(session, table_id).backfill_id, context.dry_run)}"
+    backfill_id = items.get_table_item(session, table_id).backfill_id
+    return f"{output.name} {what_next(arrival, backfill_id, source, context.dry_run)}"
 
 
 # ── DROP ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.integration.cli.conftest import Cli
 
 TABLE = "CREATE TABLE {} FROM SOURCE s FORMAT TEXT;"
-STARTS_IT = re.compile(r"\(backfill (b-[0-9a-f]{8}): mzshare reconcile starts it\)$")
+STARTS_IT = re.compile(r"\(backfill (b-[0-9a-f]{8}): mzshare start public.s starts it\)$")
 
 
 def begin(sql: Session, topic: str) -> None:

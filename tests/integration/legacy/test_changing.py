@@ -63,7 +63,7 @@ def test_an_added_subsource_joins_or_is_backfilled_as_a_table_would_be(old: OldS
     accounts, lots = old.table("accounts"), old.table("lots")
     assert (accounts.kind, accounts.status, lots.status) == ("subsource", "backfilling", "backfilling")
     assert accounts.backfill_id == lots.backfill_id
-    assert f"public.accounts backfill {accounts.backfill_id}: mzshare reconcile starts it" in later.message
+    assert f"public.accounts backfill {accounts.backfill_id}: mzshare start public.a starts it" in later.message
     assert later.plan is not None
     assert later.plan.backfilled == ("public.accounts", "public.lots")
     assert [reference for reference, _ in listed(old)] == [
@@ -229,7 +229,7 @@ def test_the_definition_follows_the_schemas(old: OldStyle) -> None:
     old.run(sql.CreateSchema("x"), for_tables("a", ("bids", "x.b"), progress="x.p"))
     old.run(sql.Rename("schema", "x", "y"))
     assert listed(old) == (("auction.bids", "y.b"),)
-    old.run(sql.CreateSchema("z"), sql.Swap("schema", "y", "z"))
+    old.run(sql.CreateSchema("z"), sql.Swap("schema", "y", "z", force=True))
     assert listed(old) == (("auction.bids", "z.b"),)
     found = stored(old)
     assert found is not None
