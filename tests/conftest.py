@@ -16,6 +16,7 @@ from tests.support.kafka import USERS
 from tests.support.postgres import Postgres
 from tests.support.processes import left_behind
 from tests.support.selection import choose
+from tests.support.small_disk import may_mount, run_in_namespace
 
 ROOT = Path(__file__).parents[1]
 
@@ -36,6 +37,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """See tests/support/selection.py."""
     items[:], left_out = choose(items, config.getoption("--part"))
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that mounts where it may; True says that it was run."""
+    if pyfuncitem.get_closest_marker("mounts") is None or may_mount():
+        return None
+    run_in_namespace(f"{pyfuncitem.path}::{pyfuncitem.name}", pyfuncitem.config.rootpath)
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -78,8 +78,13 @@ def write_job_file(job: AppJob) -> Path:
     job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     job.folder.chmod(0o700)
     path = job.folder / JOB_FILE
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(job.model_dump_json())
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(job.model_dump_json())
+    except OSError:
+        path.unlink()
+        raise
     return path
 
 

@@ -139,7 +139,7 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     except Exception as error:
         log.exception("%s failed", job.job_id)
         end = End("failed", error.line if isinstance(error, MzShareError) else f"{type(error).__name__}: {error}")
-    code = code or EXITS[end.state]
+    code = code or (Exit.UNAVAILABLE if end.blameless else EXITS[end.state])
     record.ended(end, code)
     return code
 

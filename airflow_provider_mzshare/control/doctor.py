@@ -19,6 +19,7 @@ from airflow_provider_mzshare.errors import MzShareError, TerminalError
 from airflow_provider_mzshare.settings import Settings, is_local
 from airflow_provider_mzshare.storage.compaction import compaction_is_safe, put_if_absent_works
 from airflow_provider_mzshare.storage.connections import ConnectionStore
+from airflow_provider_mzshare.storage.faults import check_takes_files
 
 PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy", "confluent-kafka")
 PINNED = {"pyspark": "4.0.4", "pyspark-client": "4.0.4", "delta-spark": "4.1.0"}
@@ -100,6 +101,7 @@ def _storage(warehouse: str) -> str:
         _one_writer_only(warehouse)
         return f"{warehouse} creates a file for one writer only"
     with _writable_folder(Path(warehouse)) as is_new:
+        check_takes_files("the warehouse", warehouse)
         _one_writer_only(warehouse)
     when = " will be made on first use, and" if is_new else ""
     return f"{warehouse}{when} creates a file for one writer only"

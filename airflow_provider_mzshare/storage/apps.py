@@ -25,6 +25,7 @@ from airflow_provider_mzshare.errors import (
     UpstreamChanged,
 )
 from airflow_provider_mzshare.storage.connectors import Reader, Upstream
+from airflow_provider_mzshare.storage.faults import SparkLost
 from airflow_provider_mzshare.storage.ingestion.lease import Heartbeat, take_lease
 from airflow_provider_mzshare.storage.ticks.state import Holder
 from airflow_provider_mzshare.storage.ticks.store import LeaseStore
@@ -45,10 +46,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class End:
-    """Why the app ended: by request, for want of tables, fenced, with source or tables stalled, or failed."""
+    """Why the app ended: by request, for want of tables, fenced, with source or tables stalled, or failed.
+
+    :param blameless: what it failed of is nobody's doing, and not counted against its tables.
+    """
 
     state: Literal["stopped", "finished", "fenced", "stalled", "failed"]
     error: str | None = None
+    blameless: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +186,7 @@ class Holding(ABC):
         except Fenced as error:
             return self.fenced(error)
         except TerminalError as error:
-            return End("failed", error.line)
+            return End("failed", error.line, blameless=isinstance(error, SparkLost))
         finally:
             self.close()
 

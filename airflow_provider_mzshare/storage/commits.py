@@ -8,9 +8,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
 from airflow_provider_mzshare.errors import (
@@ -23,6 +25,8 @@ from airflow_provider_mzshare.errors import (
     WarehouseUnreachable,
 )
 from airflow_provider_mzshare.storage.collections import Collection
+from airflow_provider_mzshare.storage.durability import local_path
+from airflow_provider_mzshare.storage.fanout.faults import fault_of
 
 WRITES = 6
 """How often one call may try to write before it says that it does not know."""
@@ -127,13 +131,13 @@ def _insist(
 
     :param settled: what the stored version means: an answer, an error, or None where the commit has to be made.
     """
-    failure: Exception | None = None
+    failures: list[Exception] = []
     for attempt in range(WRITES + 1):
         _pause(attempt)
         try:
             stored = collection.stored_version()
         except WarehouseUnreachable as error:
-            failure = error
+            failures.append(error)
             continue
         answer = settled(stored)
         if answer is not None:
@@ -141,17 +145,35 @@ def _insist(
         if not files and not force:
             return CommitResult(None, already=False)
         if attempt == WRITES:
+            _let_go(collection, files, failures)
             break
         _refuse_old(collection, files)
         try:
             _append(collection, mz_timestamp, files, metadata)
         except Exception as error:  # noqa: BLE001  whatever it says, only the log knows whether the commit is there
-            failure = error
+            failures.append(error)
         else:
             return _carried(collection, mz_timestamp, already=False)
     raise CommitUnclear(
-        f"collection {collection.collection_id}: tick time {mz_timestamp} is not there after {WRITES} tries: {failure}"
-    ) from failure
+        f"collection {collection.collection_id}: tick time {mz_timestamp} is not there after {WRITES} tries: "
+        f"{failures[-1]}"
+    ) from failures[-1]
+
+
+def _let_go(collection: Collection, files: Sequence[FileWritten], failures: Sequence[Exception]) -> None:
+    """Of a commit that the log has just said is not there: nobody will name its files, if none can still be on its way.
+
+    A local disk that answers by its own fault has answered; another attempt must find the room that they take.
+    """
+    if local_path(collection.root) and all(fault_of(failure) for failure in failures):
+        discard(collection, files)
+
+
+def discard(collection: Collection, files: Sequence[FileWritten]) -> None:
+    """Remove files that no commit was or will be tried for; as far as it goes, since maintenance finds the rest."""
+    for file in files:
+        with suppress(OSError, DeltaError):
+            collection.filesystem.delete_file(file.path)
 
 
 def _present(

@@ -20,6 +20,7 @@ from airflow_provider_mzshare.storage import deltalog
 from airflow_provider_mzshare.storage.collections import Collection, collection_uri
 from airflow_provider_mzshare.storage.commits import KEEP_LOG
 from airflow_provider_mzshare.storage.durability import local_path, sync_filesystem
+from airflow_provider_mzshare.storage.faults import check_room, warehouse_fault
 
 TARGET_SIZE = 128 * 1024 * 1024
 _RACERS, _ROUNDS, _PROBE = 4, 5, "probe"
@@ -42,8 +43,11 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
     """Merge files smaller than ``target_size`` once there are ``min_files`` of them. Rows and older versions stay."""
     collection.refresh()
     sizes = collection.table.get_add_actions().column("size_bytes").to_pylist()
-    if sum(size < target_size for size in sizes) < max(2, min_files):
+    small = [size for size in sizes if size < target_size]
+    if len(small) < max(2, min_files):
         return Compaction(len(sizes), len(sizes))
+    # Half a compaction leaves files for maintenance to find, on a disk that has no room for them.
+    check_room(collection.root, sum(small))
     try:
         collection.table.optimize.compact(
             target_size=target_size,
@@ -54,6 +58,8 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
         # Its new files stay unnamed until maintenance finds them a day old.
         return Compaction(len(sizes), len(sizes), refused=True)
     except (DeltaError, OSError) as error:
+        if fault := warehouse_fault(collection.root, error):
+            raise fault from error
         raise WarehouseUnreachable(collection.collection_id, f"compaction failed: {error}") from error
     # The small files leave the newest version now: the large one must not be lost to a power cut.
     sync_filesystem(collection.root)

@@ -60,7 +60,12 @@ class ProcessLauncher:
 
     def start(self, job: AppJob) -> Handle:
         app = self._app or find_app(job.kind)
-        job_file = write_job_file(job)
+        try:
+            job_file = write_job_file(job)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise _not_started(job, error) from error
         try:
             with open(os.open(job.folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
                 child = subprocess.Popen(
@@ -74,11 +79,14 @@ class ProcessLauncher:
                     start_new_session=True,
                 )
         except OSError as error:
-            job_file.unlink(missing_ok=True)
-            raise LaunchFailed(f"job {job.job_id} could not be started: {error}") from error
+            with contextlib.suppress(OSError):
+                job_file.unlink(missing_ok=True)
+            raise _not_started(job, error) from error
         _children.append(child)
         handle = self._describe(job, child.pid)
-        _note(handle)
+        # On a disk without room it is found by its mark.
+        with contextlib.suppress(OSError):
+            _note(handle)
         return handle
 
     def _describe(self, job: AppJob, pid: int) -> Handle:
@@ -167,6 +175,10 @@ class ProcessLauncher:
                 ):
                     found.append(process)
         return found
+
+
+def _not_started(job: AppJob, error: OSError) -> LaunchFailed:
+    return LaunchFailed(f"job {job.job_id} could not be started: {error}")
 
 
 def _reap() -> None:

@@ -134,6 +134,10 @@ class CatalogTickStore(TickStore):
             write_tick(session, self._source_id, tick)
             return tick
 
+    def spare_attempt(self, holder: Holder, number: int) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            write_tick(session, self._source_id, rules.spare_attempt(state, holder, number))
+
     def suspect(self, holder: Holder, number: int, table_id: ItemId | None) -> None:
         with self._catalog.locked(self._source_id) as (session, state):
             write_tick(session, self._source_id, rules.suspect(state, holder, number, table_id))

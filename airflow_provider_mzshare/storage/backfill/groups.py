@@ -13,7 +13,8 @@ from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.backfill.planning import rearmost
 from airflow_provider_mzshare.storage.connectors import Reader, Upstream
 from airflow_provider_mzshare.storage.ingestion.alone import execute_one
-from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor, short_reason
+from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor
+from airflow_provider_mzshare.storage.ingestion.machine import short_reason
 from airflow_provider_mzshare.storage.ticks.arrivals import arriving
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome
@@ -83,11 +84,11 @@ class Groups:
 
     def diagnose(self, error: Exception) -> MzShareError:
         """An error that is not ours: is Spark gone, is the upstream another, or is it worth another attempt?"""
-        self._executor.check_alive()
+        self._executor.machine.check_alive()
         self._upstream.check_identity(self._identity)
         if self._group is not None:
             self._upstream.check_history(self._group.lower)
-        return TransientError(short_reason(error))
+        return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
 
     # ── one group ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -130,7 +131,7 @@ class Groups:
             if found.count < (ATTEMPTS if found.others_fine else PATIENCE):
                 worth_it[table_id] = reason
                 continue
-            self._executor.check_warehouse()
+            self._executor.machine.check_warehouse()
             self._follow(group, Executed({table_id: Left(reason)}), began)
         return worth_it
 

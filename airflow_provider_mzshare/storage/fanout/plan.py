@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.types.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
 
-VERSION = 3
+VERSION = 4
 
 INPUT_SCHEMA = pa.schema(
     [
@@ -97,19 +97,26 @@ class MemberPlan:
 class FanoutPlan:
     """One pass over the records of a tick, or of several that follow each other.
 
-    ``tick`` is the first one's number and goes into the names of files. ``ends`` says, per partition, where each tick
-    but the last one ends; it is empty for one tick. A row's ``_mz_tick`` is the tick whose range holds its offset.
+    ``tick`` is the first one's number and goes into the names of files, as does ``attempt``, which tells the files of
+    this pass from those of any other. ``ends`` says, per partition, where each tick but the last one ends; it is empty
+    for one tick. A row's ``_mz_tick`` is the tick whose range holds its offset.
     """
 
     tick: int
     members: tuple[MemberPlan, ...]
     ends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    attempt: str = "0"
+
+    @property
+    def file_prefix(self) -> str:
+        return f"part-{self.tick}-{self.attempt}-"
 
     def to_json(self) -> str:
         """Ends as steps, which are short however far the offsets are: a group may have thousands of ticks."""
         fields = {
             "version": VERSION,
             "tick": self.tick,
+            "attempt": self.attempt,
             "members": [asdict(member) for member in self.members],
             "ends": {partition: _steps(offsets) for partition, offsets in self.ends.items()},
         }
@@ -121,7 +128,7 @@ class FanoutPlan:
         if fields.pop("version") != VERSION:
             raise ValueError("the fan-out's plan was made by another version of mzshare")
         ends = {partition: tuple(accumulate(steps)) for partition, steps in fields["ends"].items()}
-        return cls(fields["tick"], tuple(_member(m) for m in fields["members"]), ends)
+        return cls(fields["tick"], tuple(_member(m) for m in fields["members"]), ends, fields["attempt"])
 
 
 def _steps(offsets: Iterable[int]) -> list[int]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.storage.fanout.faults import Fault
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.received import ROLE, Received
 
@@ -21,6 +22,7 @@ RESULT_SCHEMA = pa.schema(
         ("stats", pa.string()),
         ("hash", pa.string()),
         ("error", pa.string()),
+        ("fault", pa.string()),
         ("first_error", pa.string()),
         ("error_partition", pa.int32()),
         ("error_offset", pa.int64()),
@@ -30,7 +32,7 @@ RESULT_SCHEMA = pa.schema(
 
 RESULT_DDL = (
     "table_id string, role string, path string, size bigint, rows bigint, stats string, hash string, error string, "
-    "first_error string, error_partition int, error_offset bigint"
+    "fault string, first_error string, error_partition int, error_offset bigint"
 )
 """The same for ``DataFrame.mapInArrow``."""
 
@@ -53,6 +55,8 @@ class MemberResult:
     files: dict[str, list[WrittenFile]] = field(default_factory=lambda: {"data": [], "errors": []})
     error: str | None = None
     """Why it could not be written (disk full, folder gone, …)."""
+    fault: Fault | None = None
+    """Where that was the storage's doing, and so not the member's."""
     first_error: str | None = None
     """``ON DECODE ERROR = 'STOP'``: the bad record with the lowest partition and offset."""
     first_error_at: tuple[int, int] | None = None
@@ -77,6 +81,7 @@ def merge_results(rows: Iterable[Mapping[str, Any]]) -> dict[str, MemberResult]:
             file = WrittenFile(row["path"], row["size"], row["rows"], row["stats"], int(row["hash"], 16))
             member.files[row["role"]].append(file)
         member.error = member.error or row["error"]
+        member.fault = member.fault or row["fault"]
         at = (row["error_partition"], row["error_offset"])
         if row["first_error"] is not None and (member.first_error_at is None or at < member.first_error_at):
             member.first_error, member.first_error_at = row["first_error"], at

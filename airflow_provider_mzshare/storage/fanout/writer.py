@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, Rows, SharedBatch, parser_for
+from airflow_provider_mzshare.storage.fanout.faults import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
@@ -36,7 +37,7 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
     """One task of the pass: records in (``INPUT_SCHEMA``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
     plan = FanoutPlan.from_json(plan_json)
     parser, ticks = parser_for(plan), TickNumbers(plan.tick, plan.ends)
-    outputs = [_MemberOutput(member, plan.tick) for member in plan.members]
+    outputs = [_MemberOutput(member, plan.file_prefix) for member in plan.members]
     received = Received()
     try:
         for batch in batches:
@@ -77,8 +78,8 @@ def _no_garbage_collection() -> Iterator[None]:
 class _MemberOutput:
     """The files of a member in this task, at most one of data and one of errors, and what became of them."""
 
-    def __init__(self, member: MemberPlan, tick: int) -> None:
-        self.member, self._tick = member, tick
+    def __init__(self, member: MemberPlan, file_prefix: str) -> None:
+        self.member, self._file_prefix = member, file_prefix
         self._files: dict[str, _OutputFile] = {}
         self._failure: dict[str, object] | None = None
         self._bad_record: tuple[int, int, str] | None = None
@@ -103,7 +104,7 @@ class _MemberOutput:
             is_data = role == "data"
             folder = self.member.data_path if is_data else self.member.errors_path
             schema = data_schema(self.member) if is_data else errors_schema()
-            self._files[role] = _OutputFile(folder, schema, self._tick)
+            self._files[role] = _OutputFile(folder, schema, self._file_prefix)
         return self._files[role]
 
     def _note_bad_record(self, decoded: Decoded) -> None:
@@ -117,7 +118,7 @@ class _MemberOutput:
     def _fail(self, role: str, problem: Exception) -> None:
         self.discard()
         text = " ".join(f"{type(problem).__name__}: {problem}".split())[:_ERROR_LENGTH]
-        self._failure = {"table_id": self.member.table_id, "role": role, "error": text}
+        self._failure = {"table_id": self.member.table_id, "role": role, "error": text, "fault": fault_of(problem)}
 
     def finish(self) -> list[dict[str, object]]:
         rows = []
@@ -143,8 +144,8 @@ class _MemberOutput:
 class _OutputFile:
     """A Parquet file that is being written, under a name that no other attempt uses."""
 
-    def __init__(self, folder: str, schema: pa.Schema, tick: int) -> None:
-        self.name = f"part-{tick}-{uuid.uuid4()}.parquet"
+    def __init__(self, folder: str, schema: pa.Schema, prefix: str) -> None:
+        self.name = f"{prefix}{uuid.uuid4()}.parquet"
         self._rows = self._hash = 0
         self._bounds: dict[str, tuple[int, int]] = {}
         self._filesystem, path = _filesystem(folder)

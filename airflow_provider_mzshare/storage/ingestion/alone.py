@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.errors import MzShareError
-from airflow_provider_mzshare.storage.ingestion.execution import MemberFailed, TickExecutor, short_reason
+from airflow_provider_mzshare.storage.ingestion.execution import MemberFailed, TickExecutor
+from airflow_provider_mzshare.storage.ingestion.machine import short_reason
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Outcome
 from airflow_provider_mzshare.storage.ticks.store import Member
@@ -32,13 +33,13 @@ def execute_one(
     try:
         return once()
     except MemberFailed:
-        executor.check_warehouse()
+        executor.machine.check_warehouse()
         return once()
     except MzShareError:
         raise
     except Exception as error:  # noqa: BLE001  looked into at once
         diagnose(error)
-        executor.check_pass(read())
+        executor.machine.check_pass(read())
     try:
         return once()
     except MzShareError:

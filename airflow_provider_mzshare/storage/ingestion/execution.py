@@ -5,7 +5,7 @@ It decides nothing about the log; it returns how each member ended.
 
 from __future__ import annotations
 
-import re
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,23 +14,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileSelector
+
 from airflow_provider_mzshare.errors import (
     CatalogBehind,
     CatalogUnreachable,
     Fenced,
     GroupTooShort,
-    JobFailed,
     MzShareError,
     PlanAgain,
     TransientError,
-    WarehouseUnreachable,
 )
 from airflow_provider_mzshare.storage.crashpoints import Crashed, crashpoint
-from airflow_provider_mzshare.storage.durability import probe_storage, sync_filesystem
+from airflow_provider_mzshare.storage.deltalog import open_filesystem
+from airflow_provider_mzshare.storage.durability import sync_filesystem
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.faults import StorageFault, warehouse_fault
+from airflow_provider_mzshare.storage.ingestion.machine import Machine, short_reason
 from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
 from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
@@ -46,10 +50,7 @@ RECORDS_PER_TASK = 100_000
 
 COMMIT_THREADS = 8
 
-_EXCEPTION = re.compile(r"(?!pyspark\.|org\.apache\.spark\.)[\w.]+(Error|Exception|Exit)\b")
-
-
-NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, GroupTooShort, PlanAgain, Crashed)
+NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, GroupTooShort, PlanAgain, StorageFault, Crashed)
 """What ends the attempt as a whole, whichever member met it."""
 
 
@@ -89,6 +90,7 @@ class TickExecutor:
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity = check_identity
+        self.machine = Machine(spark, root)
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
         self._passes = 0
@@ -122,8 +124,21 @@ class TickExecutor:
     def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
         """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.
 
+        StorageFault when that was the storage's doing: then nobody has failed, and nothing is to be counted.
+
         ``read`` is asked only when something must be read: a replay that finds everything done needs no upstream.
         """
+        try:
+            return self._execute(group, members, read)
+        except MzShareError:
+            raise
+        except Exception as error:
+            self.machine.check_alive()
+            if ours := self.machine.storage_fault(error):
+                raise ours from error
+            raise
+
+    def _execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
         began, written_at = time.monotonic(), time.time()
         result = Executed()
         todo = self._prepare(group, members, result)
@@ -155,9 +170,9 @@ class TickExecutor:
         for member in members:
             try:
                 due = self._commits.due(group, member)
-            except NOBODYS_FAULT:
-                raise
-            except Exception as error:  # noqa: BLE001  whatever it is, it is this member's
+            except Exception as error:  # whatever it is, it is this member's
+                if ending := self._nobodys(error):
+                    raise ending from error
                 result.failures[member.table_id] = short_reason(error)
                 continue
             if isinstance(due, Done):
@@ -170,13 +185,18 @@ class TickExecutor:
         self, group: TickGroup, todo: Sequence[Due], frame: DataFrame, result: Executed
     ) -> Mapping[str, MemberResult]:
         """The one Spark job of the group."""
-        plan = FanoutPlan(tick=group.first.number, members=tuple(due.plan for due in todo), ends=group.ends())
+        members = tuple(due.plan for due in todo)
+        plan = FanoutPlan(group.first.number, members, group.ends(), attempt=secrets.token_hex(6))
         context = self._spark.sparkContext
         self._passes += 1
         name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
         context.setJobGroup(name, f"{self._source_id} ticks {group.first.number} to {group.number}")
         pass_over = partial(write_partition, plan_json=plan.to_json())
-        rows = frame.coalesce(self.tasks(group)).mapInArrow(pass_over, RESULT_DDL).collect()
+        try:
+            rows = frame.coalesce(self.tasks(group)).mapInArrow(pass_over, RESULT_DDL).collect()
+        except Exception:
+            _sweep(plan)
+            raise
         result.stats["records"] = group.records
         result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
         result.stats["files"] = sum(1 for row in rows if row["path"])
@@ -206,46 +226,22 @@ class TickExecutor:
             error = future.exception()
             if error is None:
                 result.outcomes[table_id] = future.result()
-            elif isinstance(error, NOBODYS_FAULT):
-                ending = ending or error
+            elif nobodys := self._nobodys(error):
+                ending = ending or nobodys
             else:
                 result.failures[table_id] = short_reason(error)
         if ending:
             raise ending
 
-    # ── whose fault is it? ────────────────────────────────────────────────────────────────────────────────────────────
-
-    def check_alive(self) -> None:
-        """Raise when Spark itself is gone: only a new process helps then."""
-        try:
-            stopped = self._spark.sparkContext._jsc.sc().isStopped()
-        except Exception as error:
-            raise JobFailed(f"Spark is gone: {short_reason(error)}") from error
-        if stopped:
-            raise JobFailed("Spark has stopped")
-
-    def check_warehouse(self) -> None:
-        """Raise when the warehouse as a whole takes no files: a full disk or a lost mount is no table's fault."""
-        try:
-            probe_storage(self._root)
-        except OSError as error:
-            raise WarehouseUnreachable("the warehouse", f"it takes no files: {error}") from error
-
-    def check_pass(self, frame: DataFrame | None) -> None:
-        """Raise when the same read fails for no table at all: then the machinery is broken, not a table."""
-        if frame is None:
-            return
-        pass_over = partial(write_partition, plan_json=FanoutPlan(tick=0, members=()).to_json())
-        try:
-            frame.mapInArrow(pass_over, RESULT_DDL).collect()
-        except Exception as error:
-            raise JobFailed(f"the pass over the records fails for every table: {short_reason(error)}") from error
+    def _nobodys(self, error: BaseException) -> BaseException | None:
+        return error if isinstance(error, NOBODYS_FAULT) else warehouse_fault(self._root, error)
 
 
-def short_reason(error: BaseException) -> str:
-    """One line. Of a Python worker's traceback the last line says what happened."""
-    if isinstance(error, MzShareError):
-        return error.line
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = next((line for line in reversed(lines) if _EXCEPTION.match(line)), lines[0] if lines else "")
-    return f"{type(error).__name__}: {told}"[:500]
+def _sweep(plan: FanoutPlan) -> None:
+    """Remove what tasks of a pass that failed have written: no commit will name it. Maintenance finds the rest."""
+    for folder in {path for member in plan.members for path in (member.data_path, member.errors_path)}:
+        with suppress(OSError, DeltaError):
+            files = open_filesystem(folder)
+            for info in files.get_file_info(FileSelector("")):
+                if info.path.startswith(plan.file_prefix):
+                    files.delete_file(info.path)

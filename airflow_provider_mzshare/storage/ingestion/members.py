@@ -19,10 +19,11 @@ from airflow_provider_mzshare.storage.collections import (
     collection_uri,
     create_collection,
 )
-from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten
+from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten, discard
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.faults import StorageFault, check_mounted
 from airflow_provider_mzshare.storage.ingestion.upkeep import Upkeep
 from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
@@ -97,6 +98,8 @@ class MemberCommits(ABC):
         """A group is about to be executed."""
         self.note_known(group.mz_timestamp)
         self.recall(members)
+        if self._open or self._last_written:
+            check_mounted(self._root)
 
     def recall(self, members: Sequence[Member]) -> None:
         """Before collections are opened: what the catalog knows of those that came since it was asked.
@@ -181,31 +184,51 @@ class MemberCommits(ABC):
 
     def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
         """Commit what the pass wrote; a member that could not be written raises, one that is to stop leaves."""
+        own = _own_files(due.member, files, written_at)
+        if files.error or files.first_error_at:
+            # What other tasks have written for it is named by no commit, and must not fill a disk that is full.
+            self._discard(own)
+        if files.fault and files.error:
+            raise StorageFault("the warehouse", self._root, files.fault, files.error)
         if files.error:
             raise TransientError(files.error)
         if files.first_error_at:
             partition, offset = files.first_error_at
             return Left(f"partition {partition}, offset {offset} cannot be decoded: {files.first_error}")
+        try:
+            return self._commit_both(group, due, files, own)
+        except Exception:
+            self._discard(own)
+            raise
+
+    def _commit_both(
+        self, group: TickGroup, due: Due, files: MemberResult, own: dict[CollectionId, list[FileWritten]]
+    ) -> Done:
+        """Errors before data. A collection whose commit was tried is no longer in ``own``."""
         written: list[Written] = []
         own_commits: set[CollectionId] = set()
         for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
-            own = [FileWritten(f.path, f.size, f.stats, written_at) for f in files.files[role]]
+            mine = own.pop(collection_id)
             noted = {"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"}
             if files.received is not None:
                 # Whoever finds this commit after a crash need not read again what was read for it.
                 noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
-            result = self._commit(group, due, collection_id, own, noted)
+            result = self._commit(group, due, collection_id, mine, noted)
             # What somebody else has committed does not hold off a third: our next commit is forced then.
             if not result.already:
                 own_commits.add(collection_id)
             written += due.standing(collection_id).found
             if result.version is not None:
                 written.append(written_as(collection_id, result.version, result.metadata))
-            if own:
+            if mine:
                 self._upkeep.committed(collection_id)
             crashpoint("between_commits")
         self._committed |= own_commits
         return done(due.member, written)
+
+    def _discard(self, files: Mapping[CollectionId, Sequence[FileWritten]]) -> None:
+        for collection_id, written in files.items():
+            discard(self._open[collection_id], written)
 
     def compact_all(self) -> None:
         """Maintenance asks for it; it is done beside the next ticks, one collection after the other."""
@@ -241,6 +264,13 @@ class MemberCommits(ABC):
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         self._known.add(mz_timestamp)
+
+
+def _own_files(member: Member, files: MemberResult, written_at: float) -> dict[CollectionId, list[FileWritten]]:
+    return {
+        collection_id: [FileWritten(f.path, f.size, f.stats, written_at) for f in files.files[role]]
+        for role, collection_id in (("errors", member.errors), ("data", member.data))
+    }
 
 
 def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:

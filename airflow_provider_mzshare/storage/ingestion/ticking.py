@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.connectors import Reader, Upstream
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.faults import StorageFault
 from airflow_provider_mzshare.storage.ingestion.alone import execute_one
 from airflow_provider_mzshare.storage.ingestion.convergence import Convergence, longest_wait
-from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor, short_reason
+from airflow_provider_mzshare.storage.ingestion.execution import Executed, MemberFailed, TickExecutor
+from airflow_provider_mzshare.storage.ingestion.machine import short_reason
 from airflow_provider_mzshare.storage.ticks import arrivals, rules
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome, SourceState, Tick
@@ -76,6 +78,8 @@ class Ticking:
         self._last_tick = time.monotonic()
         self._known: frozenset[CollectionId] = frozenset()
         self._announced = False
+        self._to_spare: int | None = None
+        """A tick with an attempt that storage ended, while it still counts."""
         self.committed = 0
 
     def close(self) -> None:
@@ -111,9 +115,9 @@ class Ticking:
 
     def diagnose(self, error: Exception) -> MzShareError:
         """An error that is not ours: is Spark gone, is the upstream another, or is it worth another attempt?"""
-        self._executor.check_alive()
+        self._executor.machine.check_alive()
         self.check_upstream()
-        return TransientError(short_reason(error))
+        return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -173,12 +177,29 @@ class Ticking:
     def finish_pending(self) -> None:
         """By a bounded read of exactly the range that was minted; members that hold it already are skipped."""
         for pending in self._store.load().pending:
+            self._spare(pending.number)
             tick = self._store.begin_attempt(self._holder, pending.number)
             log.info("%s finishes tick %s, attempt %s", self._holder.job_id, tick.number, tick.attempts)
-            if rules.executes_alone(tick):
-                self._execute_alone(tick)
-            else:
-                self._execute(tick, lambda tick=tick: self._bounded(tick))  # type: ignore[misc]
+            try:
+                self._finish(tick)
+            except StorageFault:
+                self._to_spare = tick.number
+                self._spare(tick.number)
+                raise
+
+    def _finish(self, tick: Tick) -> None:
+        if not rules.executes_alone(tick):
+            self._execute(tick, lambda: self._bounded(tick))
+            return
+        # A process that dies for want of room dies of no table.
+        self._executor.machine.check_storage()
+        self._execute_alone(tick)
+
+    def _spare(self, number: int) -> None:
+        """Take back the attempt that storage ended. A catalog on the same disk may only take that later."""
+        if self._to_spare == number:
+            self._store.spare_attempt(self._holder, number)
+            self._to_spare = None
 
     def _bounded(self, tick: Tick) -> DataFrame | None:
         self._upstream.check_history(tick.lower)

@@ -121,6 +121,15 @@ def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
     return replace(tick, attempts=tick.attempts + 1, deaths=tick.deaths + 1 if tick.suspect else 0)
 
 
+def spare_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
+    """An execution that only its storage ended counts against nobody.
+
+    The first one stays: what was begun once may be there in part, and is never again taken for new.
+    """
+    tick = _pending(state, holder, number)
+    return replace(tick, attempts=max(1, tick.attempts - 1), suspect=None, deaths=0)
+
+
 def executes_alone(tick: Tick) -> bool:
     return tick.attempts > ATTEMPTS_TOGETHER
 

@@ -78,6 +78,10 @@ class TickStore(LeaseStore, WriterStore, Protocol):
 
     def begin_attempt(self, holder: Holder, number: int) -> Tick: ...
 
+    def spare_attempt(self, holder: Holder, number: int) -> None:
+        """The execution that was begun last is not counted: storage ended it, and no member."""
+        ...
+
     def suspect(self, holder: Holder, number: int, table_id: ItemId | None) -> None: ...
 
     def commit(

@@ -58,6 +58,7 @@ def test_only_job_and_epoch_together_may_write(catalog: Catalog, fenced: Holder)
         lambda: log.store.mint(fenced, lower=tick.upper, upper=tick.upper, incarnation=TOPIC_ID),
         lambda: log.store.mint_empty(fenced, at=tick.upper, incarnation=TOPIC_ID),
         lambda: log.store.begin_attempt(fenced, 1),
+        lambda: log.store.spare_attempt(fenced, 1),
         lambda: log.store.suspect(fenced, 1, None),
         lambda: log.store.commit(fenced, 1, {ItemId("u2"): Done()}, {}),
         lambda: log.store.stall(fenced, "x", "y"),
@@ -212,6 +213,8 @@ def test_attempts_and_the_suspect_survive_the_process(catalog: Catalog) -> None:
     assert (pending.attempts, pending.suspect) == (4, table)
     log.store.suspect(log.holder, tick.number, None)
     assert log.store.load().pending[0].suspect is None
+    log.store.spare_attempt(log.holder, tick.number)
+    assert CatalogTickStore(catalog, source).load().pending[0].attempts == 3
     log.commit(tick)
     with pytest.raises(LogConflict):
         log.store.begin_attempt(log.holder, tick.number)

@@ -17,9 +17,9 @@ from tests.support.simulation.topic import Topic
 TOLD: dict[type, tuple[str, ...]] = {
     Catalog: (
         "claim", "create_tables", "drop_table", "resume", "resnapshot", "arm", "retire", "mint", "mint_empty",
-        "begin_attempt", "commit", "follow",
+        "begin_attempt", "spare_attempt", "commit", "follow",
     ),
-    Delta: ("append", "send", "land"),
+    Delta: ("append", "send", "land", "lose"),
     Topic: ("produce", "add_partition", "compact"),
 }  # fmt: skip
 

@@ -21,10 +21,11 @@ from airflow_provider_mzshare.storage.ticks.state import (
     Written,
 )
 from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
+from tests.support.simulation.catalog import FOUND_NO_ROOM
 from tests.support.simulation.mutants import Mutant
 from tests.support.simulation.tables import collection_id
 from tests.support.simulation.topic import ROLES, part, prefix
-from tests.support.simulation.writing import IDLE, CannotWrite, PlanAgain, Steps, Writer, written
+from tests.support.simulation.writing import IDLE, CannotWrite, NoRoom, PlanAgain, Steps, Writer, written
 
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
@@ -77,7 +78,14 @@ class Ingestion:
         yield
         outcomes: dict[ItemId, Outcome] = {}
         for table in members:
-            outcomes[table.table_id] = yield from self._commit(table, tick, rows)
+            try:
+                outcomes[table.table_id] = yield from self._commit(table, tick, rows)
+            except NoRoom:
+                if self._world.mutant is not Mutant.NO_ROOM_LEAVES:
+                    catalog.spare_attempt(holder, tick.number)
+                    yield IDLE
+                    return
+                outcomes[table.table_id] = FOUND_NO_ROOM
         catalog.commit(holder, tick.number, outcomes)
         self._writer.hear("commit")
 
@@ -153,7 +161,11 @@ class Backfill:
         yield
         outcomes: dict[ItemId, Outcome] = {}
         for table in tables:
-            outcomes[table.table_id] = yield from self._commit(table, group, rows, planned)
+            try:
+                outcomes[table.table_id] = yield from self._commit(table, group, rows, planned)
+            except NoRoom:
+                yield IDLE
+                return
             yield
         catalog.follow(self._id, holder, last.first, group.last, outcomes)
         self._writer.hear("follow")

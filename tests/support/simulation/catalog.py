@@ -10,6 +10,7 @@ from airflow_provider_mzshare.storage.ticks import arrivals, rules
 from airflow_provider_mzshare.storage.ticks.state import (
     Done,
     Holder,
+    Left,
     Minted,
     Outcome,
     TableState,
@@ -21,6 +22,8 @@ from airflow_provider_mzshare.types.positions import Position
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.tables import TOPIC_ID, Tables, changed
 from tests.support.simulation.topic import Topic, part, prefix
+
+FOUND_NO_ROOM = Left("found no room")
 
 
 class Swap:
@@ -83,6 +86,11 @@ class Catalog(Tables):
         self.state = changed(self.state, pending=tuple(tick if t.number == number else t for t in self.state.pending))
         return tick
 
+    def spare_attempt(self, holder: Holder, number: int) -> None:
+        """An attempt that found no room: the next one is no nearer to the last."""
+        tick = rules.spare_attempt(self.state, holder, number)
+        self.state = changed(self.state, pending=tuple(tick if t.number == number else t for t in self.state.pending))
+
     def members(self) -> list[TableState]:
         return [self.state.tables[table_id] for table_id in sorted(self.state.members)]
 
@@ -95,6 +103,8 @@ class Catalog(Tables):
                 self._record(outcome.written)
             else:
                 self.counts["stalls"] += 1
+                if outcome == FOUND_NO_ROOM:
+                    raise Violation(f"{table_id} has left because the disk is full")
                 if self._mutant is Mutant.EVERY_MEMBER_MOVES:
                     moved = rules.advanced(self.state.tables[table_id], committed.tick, Done())
                     self._write(

@@ -63,6 +63,10 @@ class Delta:
         self.append(entry)
         return True
 
+    def lose(self, rows: int) -> None:
+        """Files are removed: whatever version names them has lost their rows."""
+        self.content = [content & ~rows for content in self.content]
+
     def upkeep(self) -> None:
         """Compaction of files: a version of its own, and no other rows."""
         self.append(Entry("", 0, 0, 0))

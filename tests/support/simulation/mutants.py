@@ -18,6 +18,8 @@ class Mutant(Enum):
     NO_FENCE_AT_MINT = "a zombie may mint what it planned long ago"
     NEW_END_ON_REPLAY = "a pending tick is finished with new end offsets"
     FIRST_COMMIT_NOT_FORCED = "a writer's first commit is left out when it has no rows"
+    NO_ROOM_LEAVES = "a table that finds no room leaves the source"
+    NO_ROOM_TAKES_FILES = "the files of a commit that found no room are removed without a look whether it landed"
     FOUND_COUNTS_AS_OWN = "a commit that another writer made counts as this writer's first"
     # Backfills.
     BOUNDARY_ROW_TWICE = "a backfill takes its position for the last offset read, and reads it: offset <= position"

@@ -40,6 +40,8 @@ class World:
         self.catalog = Catalog(self.random, self.topic, mutant)
         self.reads = Reads(self.catalog, mutant)
         self.apps: list[App] = []
+        self.is_full = False
+        """The disk of all collections."""
         self.rest = 0
         """How many rounds it took to come to rest."""
         self._jobs = 0
@@ -131,6 +133,9 @@ class World:
     def _add_partition(self) -> None:
         self.catalog.counts["partitions added"] += self.topic.add_partition()
 
+    def _fill_or_free(self) -> None:
+        self.is_full = not self.is_full
+
     def _compact(self) -> None:
         if self._compacts:
             self.topic.compact()
@@ -145,7 +150,8 @@ class World:
     # ── the end ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self) -> None:
-        """Faults end, zombies go on: everything becomes live, equal and idle within a bound."""
+        """Faults end, there is room, zombies go on: everything becomes live, equal and idle within a bound."""
+        self.is_full = False
         zombies = [app for app in self.apps if self.random.random() < 0.5]
         self.apps = list(zombies)
         own: dict[BackfillId | None, App] = {}
@@ -203,5 +209,6 @@ _WEIGHED: list[tuple[Callable[[World], None], int]] = [
     (World._add_partition, 1),
     (World._compact, 5),
     (World._read, 12),
+    (World._fill_or_free, 2),
 ]
 EVENTS, WEIGHTS = zip(*_WEIGHED, strict=True)

@@ -30,6 +30,10 @@ class CannotWrite(Exception):
     pass
 
 
+class NoRoom(Exception):
+    """The disk is full: nobody's failure, and nothing that is counted."""
+
+
 class Writer:
     """What one app knows of the collections it writes."""
 
@@ -114,6 +118,8 @@ class Writer:
 
     def _attempt(self, delta: Delta, entry: Entry) -> bool:
         """False when an error is all that came back, whatever it means."""
+        if self._world.is_full:
+            self._find_no_room(delta, entry)
         fate = self._world.random.random() / self._world.fault_rate if self._faults else 1.0
         if fate >= 1.0:
             delta.append(entry)
@@ -126,6 +132,17 @@ class Writer:
             delta.send(entry)
             counts["late commits"] += 1
         return False
+
+    def _find_no_room(self, delta: Delta, entry: Entry) -> None:
+        """The commit may have landed, and only what comes after it found no room: the log is asked. A local disk
+        answers at once, so nothing is on its way; files are removed if nothing was sent before, and none has landed."""
+        landed = self._world.random.random() < 0.3
+        if landed:
+            delta.append(entry)
+        self._world.catalog.counts["no room"] += 1
+        if (not landed and not delta.in_flight) or self._mutant is Mutant.NO_ROOM_TAKES_FILES:
+            delta.lose(entry.rows)
+        raise NoRoom
 
     def _written(self, name: CollectionId, delta: Delta, time: int) -> Written:
         return written(self._world, name, delta, delta.version_of(time))

@@ -89,6 +89,7 @@ AT_LEAST = {
     "partitions added": 100,
     "topic compactions": 60,
     "reads inside a group": 30,
+    "no room": 100,
 }
 
 

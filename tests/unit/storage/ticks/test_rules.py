@@ -156,6 +156,20 @@ def test_three_attempts_together_then_alone() -> None:
     assert alone == [False, False, True, True], "the mint counts as the first attempt"
 
 
+def test_an_attempt_that_storage_ended_is_not_counted() -> None:
+    state = mint(source())
+    for _ in range(10):
+        tick = rules.begin_attempt(state, ME, 1)
+        assert tick.attempts == 2, "it was begun before, and is no nearer to being executed alone"
+        state = replace(state, pending=(replace(tick, suspect=U2, deaths=2),))
+        spared = rules.spare_attempt(state, ME, 1)
+        assert (spared.attempts, spared.suspect, spared.deaths) == (1, None, 0)
+        assert rules.spare_attempt(replace(state, pending=(spared,)), ME, 1).attempts == 1, "never taken for new"
+        state = replace(state, pending=(spared,))
+    with pytest.raises(Fenced):
+        rules.spare_attempt(state, Holder(JobId("other"), 3), 1)
+
+
 def test_only_deaths_in_a_row_make_a_member_leave() -> None:
     state = mint(source())
 
