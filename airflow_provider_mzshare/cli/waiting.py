@@ -97,10 +97,11 @@ class _Lines:
 
     def show(self, progress: Progress) -> None:
         text = described(progress)
-        if time.monotonic() < self._next or text == self._last:
+        line = f"{progress.done} of {progress.total} offsets, {text}" if progress.total else text
+        if time.monotonic() < self._next or line == self._last:
             return
-        self._next, self._last = time.monotonic() + _LINE_SECONDS, text
-        typer.echo(f"{progress.done} of {progress.total} offsets, {text}" if progress.total else text, err=True)
+        self._next, self._last = time.monotonic() + _LINE_SECONDS, line
+        typer.echo(line, err=True)
 
 
 def described(progress: Progress) -> str:

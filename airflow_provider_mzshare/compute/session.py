@@ -37,6 +37,8 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.sql.streaming.minBatchesToRetain": "10",
+        # So often do running tasks say how far they are.
+        "spark.executor.heartbeatInterval": "3s",
         "spark.sql.streaming.stopTimeout": "60s",
     }
     if master.startswith("local"):

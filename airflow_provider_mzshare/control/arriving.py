@@ -11,6 +11,8 @@ from airflow_provider_mzshare.control.sql.names import QualifiedName
 
 _CLOSE_TICKS = 2
 """So close to the log a backfill works tick by tick, and its rate is that of the log."""
+_SAMPLES = 2
+"""A first group pays for what comes but once, and is no reason for alarm."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,9 @@ def pace_of(arrival: ArrivalOverview, source: SourceOverview) -> Pace:
     if arrival.rate is None or arrival.backfill_id is None:
         return Pace(None, log, None)
     rate = arrival.rate if limit is None else min(arrival.rate, float(limit))
-    gain = rate - log
-    falls_behind = gain < 0 and arrival.lag > _CLOSE_TICKS
-    return Pace(rate, log, arrival.behind / gain if arrival.behind and gain > 0 else None, falls_behind)
+    gain, left = rate - log, arrival.total - arrival.done
+    falls_behind = gain < 0 and arrival.lag > _CLOSE_TICKS and arrival.samples >= _SAMPLES
+    return Pace(rate, log, left / gain if left and gain > 0 else None, falls_behind)
 
 
 @dataclass(frozen=True)

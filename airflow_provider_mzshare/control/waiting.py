@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
@@ -82,6 +82,7 @@ class Waiter:
             self._source = items.get_source_item(session, source_id)
         self._target = self._upstream_end(connections) if goal == "caught-up" else Position()
         self._began_at: Position | None = None
+        self._arrivals = _Arrivals()
 
     def _upstream_end(self, connections: ConnectionStore) -> Position:
         """Seen once, now: a stream that never rests would never be caught up with."""
@@ -143,18 +144,42 @@ class Waiter:
         return there and self._target <= table.position
 
     def _progress(self, source: SourceStatus, tables: Sequence[TableStatus], seconds: float) -> Progress:
+        done, total = self._arrivals.count(tables)
         coming = [table for table in tables if table.backfill]
         if coming:
-            return _arrival(max(coming, key=lambda table: table.behind or 0), source, seconds)
+            told = _arrival(max(coming, key=lambda table: table.behind or 0), source, seconds)
+            return replace(told, done=done, total=total)
         slowest = tables[0].position if tables else source.position
         for table in tables[1:]:
             slowest = slowest.meet(table.position)
         self._began_at = self._began_at or slowest
-        total = self._target.gap(self._began_at)
+        wanted = self._target.gap(self._began_at)
         reason = source.reason.rstrip(".")
         note = f"the source is {source.health}{f' ({reason})' if reason else ''}"
         hint = source.hint if source.health == "waiting" else ""
-        return Progress(total - self._target.gap(slowest), total, seconds, note, hint=hint)
+        reached = wanted - self._target.gap(slowest)
+        rate = reached / seconds if seconds > 0 else 0.0
+        pace = rate, (wanted - reached) / rate if rate else None
+        return Progress(done + reached, total + wanted, seconds, note, pace, hint)
+
+
+class _Arrivals:
+    """How far all tables of a wait are that a backfill brings up, together: it grows, and what has arrived stays."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def count(self, tables: Sequence[TableStatus]) -> tuple[int, int]:
+        """Offsets done, of how many."""
+        coming = {(table.id, table.backfill): table for table in tables if table.backfill}
+        for key, table in coming.items():
+            done, total = self._seen.get(key, (0, 0))
+            self._seen[key] = max(done, table.done or 0), max(total, table.total or 0)
+        arriving = {table_id for table_id, _ in coming}
+        for key, (done, total) in self._seen.items():
+            if key not in coming:  # it is there, or another backfill goes on where this one was given up
+                self._seen[key] = (done, done) if key[0] in arriving else (total, total)
+        return sum(done for done, _ in self._seen.values()), sum(total for _, total in self._seen.values())
 
 
 def _arrival(table: TableStatus, source: SourceStatus, seconds: float) -> Progress:

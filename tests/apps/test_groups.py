@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.connections import Connection
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.ingestion import execution
 from airflow_provider_mzshare.storage.ingestion.execution import TickExecutor
 from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
@@ -20,6 +25,7 @@ from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Tick
 from airflow_provider_mzshare.types.ids import JobId
 from airflow_provider_mzshare.types.positions import Position
 from tests.support.kafka import Record, consume, create_topic, positions, produce
+from tests.support.waiting import wait_until
 from tests.support.writers import MEMBER, SOURCE, Log, newest, spans
 
 if TYPE_CHECKING:
@@ -99,6 +105,41 @@ def test_a_group_that_is_there_reads_nothing(kafka: EmbeddedKafka, spark: SparkS
         again = groups.execute(group, [MEMBER], lambda: pytest.fail("it was read again")).outcomes[MEMBER.table_id]
     assert isinstance(again, Done)
     assert again.rows == 50
+
+
+def test_how_far_a_group_has_been_read_is_known_while_it_is_read(
+    kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer stops after its first batch until somebody has seen how far the read is."""
+    topic, seen = create_topic(kafka, 1), str(tmp_path / "seen")
+    produce(kafka, topic, [b'{"a":1}'] * 60_000)
+    log = Log(cut(Position(positions(kafka, topic)), 3))
+    group, source = TickGroup(log.ticks), reader(spark, kafka, topic)
+
+    def slow(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterator[pa.RecordBatch]:
+        def one_by_one() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield batch
+                deadline = time.monotonic() + 60
+                while not os.path.exists(seen) and time.monotonic() < deadline:
+                    time.sleep(0.05)
+
+        from airflow_provider_mzshare.storage.fanout.writer import write_partition
+
+        yield from write_partition(one_by_one(), plan_json)
+
+    monkeypatch.setattr(execution, "write_partition", slow)
+    with executor(spark, log, tmp_path) as groups, ThreadPoolExecutor(1) as beside:
+        assert groups.records_read() == 0
+        done = beside.submit(groups.execute, group, [MEMBER], lambda: source.bounded(group.lower, group.upper))
+        read = wait_until(groups.records_read, 45, "the records that were read so far")
+        assert not done.done()
+        assert 0 < read <= group.records == 60_000
+        Path(seen).touch()
+        outcome = done.result(60).outcomes[MEMBER.table_id]
+        assert groups.records_read() == 0
+    assert isinstance(outcome, Done)
+    assert outcome.rows == 60_000
 
 
 @pytest.mark.full

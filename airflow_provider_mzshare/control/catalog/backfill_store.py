@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.changes import change
 from airflow_provider_mzshare.control.catalog.engine import Catalog
-from airflow_provider_mzshare.control.catalog.follows import write_followed
+from airflow_provider_mzshare.control.catalog.follows import write_followed, write_reading
 from airflow_provider_mzshare.control.catalog.models import BackfillRow, CollectionRow, TickRow
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state, to_tick
 from airflow_provider_mzshare.control.catalog.writers import (
@@ -22,7 +22,7 @@ from airflow_provider_mzshare.control.catalog.writers import (
 from airflow_provider_mzshare.storage.ticks import arrivals, rules
 from airflow_provider_mzshare.storage.ticks.arrivals import Followed
 from airflow_provider_mzshare.storage.ticks.state import BackfillState, Holder, Lease, Outcome, SourceState, Tick
-from airflow_provider_mzshare.storage.ticks.store import BackfillStore
+from airflow_provider_mzshare.storage.ticks.store import BackfillStore, Reading
 from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.specs import SourceSettings
 
@@ -110,6 +110,13 @@ class CatalogBackfillStore(BackfillStore):
             followed = arrivals.follow(state, self._backfill_id, holder, first=first, last=last, outcomes=outcomes)
             write_followed(session, state, self._backfill_id, last, outcomes, followed, stats)
             return followed
+
+    def note_reading(self, holder: Holder, reading: Reading) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            arrivals.check_backfill(state, self._backfill_id, holder)
+            mine = arrivals.arriving(state, self._backfill_id)
+            still = [one for one in reading.tables if one in mine and mine[one].next_tick == reading.first]
+            write_reading(session, self._backfill_id, still, reading.records)
 
 
 def _write_lease(session: Session, backfill_id: BackfillId, before: Lease, after: Lease) -> None:

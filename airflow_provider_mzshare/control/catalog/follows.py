@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from sqlalchemy import select, update
+from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.changes import change
@@ -44,6 +44,16 @@ def write_followed(
             touch(session, table_id)
 
 
+def write_reading(session: Session, backfill_id: BackfillId, tables: Collection[ItemId], records: int) -> None:
+    """As far as any run has read: one that begins the group again does not set it back."""
+    further = update(BackfillTableRow).where(
+        BackfillTableRow.backfill_id == backfill_id,
+        BackfillTableRow.table_id.in_(tables),
+        BackfillTableRow.ahead < records,
+    )
+    session.execute(further.values(ahead=records), execution_options={"synchronize_session": False})
+
+
 def _move(session: Session, before: TableState, after: TableState, done: Done, *, replacement: bool) -> None:
     row = ReplacementRow if replacement else TableRow
     key = ReplacementRow.table_id if replacement else TableRow.id
@@ -76,15 +86,18 @@ def _count(
     of_table = (BackfillTableRow.backfill_id == backfill_id, BackfillTableRow.table_id == before.table_id)
     query = select(BackfillTableRow.data_hash, BackfillTableRow.errors_hash).where(*of_table)
     data_hash, errors_hash = session.execute(query).one()
-    roles = _roles(session, before)
+    roles, moved = _roles(session, before), after.position.gap(before.position)
     busy = stats.get("busy_ms", stats.get("write_ms", 0) + stats.get("commit_ms", 0))
     values = {
         "rows": BackfillTableRow.rows + done.rows,
         "errors": BackfillTableRow.errors + done.errors,
         "data_hash": _added(data_hash, done.written, roles, "data"),
         "errors_hash": _added(errors_hash, done.written, roles, "errors"),
-        "records": BackfillTableRow.records + after.position.gap(before.position),
+        "records": BackfillTableRow.records + moved,
         "busy_ms": BackfillTableRow.busy_ms + round(busy),
+        "groups": BackfillTableRow.groups + (1 if moved else 0),
+        # A group may be cut smaller than one that was begun before: what was told does not go back.
+        "ahead": case((BackfillTableRow.ahead > moved, BackfillTableRow.ahead - moved), else_=0),
     }
     change(session, update(BackfillTableRow).where(*of_table).values(values), 1, f"backfill {backfill_id}")
 

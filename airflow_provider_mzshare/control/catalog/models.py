@@ -158,6 +158,10 @@ class BackfillTableRow(Base):
     records: Mapped[int]
     """Offsets it has gone through, in groups that took ``busy_ms`` together: its rate."""
     busy_ms: Mapped[int]
+    ahead: Mapped[int] = mapped_column(server_default="0")
+    """Offsets past the table's position that some run has read already: progress within a group, for people."""
+    groups: Mapped[int] = mapped_column(server_default="0")
+    """How many that had records: what the rate was measured in."""
 
 
 class CertificateRow(Base):

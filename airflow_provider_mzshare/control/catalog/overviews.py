@@ -75,14 +75,16 @@ class ArrivalOverview:
     behind: int
     """Offsets in them."""
     done: int
-    """Offsets that its backfill has gone through, of ``total`` up to the end of the log."""
+    """Offsets that its backfill has gone through, of ``total`` up to the end of the log; within a group, has read."""
     total: int
     rate: float | None
-    """Offsets per second while its backfill is at work; None before its first group."""
+    """Offsets per second while its backfill is at work; None before its first group with records."""
     backfill_id: BackfillId | None
     """None when it has stalled."""
     job: Job | None
     """That of its backfill which runs, or else the newest."""
+    samples: int = 0
+    """Groups that the rate was measured in."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,7 @@ def _arrival(
     by_backfill = BackfillTableRow.backfill_id == table.backfill_id, BackfillTableRow.table_id == table.table_id
     wrote = session.scalar(select(BackfillTableRow).where(*by_backfill).execution_options(populate_existing=True))
     began = wrote.from_position if wrote else table.start
+    total, ahead = state.upper.gap(began), wrote.ahead if wrote else 0
     return ArrivalOverview(
         generation=table.generation,
         replaces=rules.is_replacement(state, table),
@@ -159,11 +162,12 @@ def _arrival(
         position=table.position,
         lag=rules.lag(state, table),
         behind=state.upper.gap(table.position),
-        done=table.position.gap(began),
-        total=state.upper.gap(began),
-        rate=wrote.records * 1000 / wrote.busy_ms if wrote and wrote.busy_ms else None,
+        done=min(total, table.position.gap(began) + ahead),
+        total=total,
+        rate=wrote.records * 1000 / wrote.busy_ms if wrote and wrote.busy_ms and wrote.records else None,
         backfill_id=table.backfill_id,
         job=jobs.get(table.backfill_id) if table.backfill_id else None,
+        samples=wrote.groups if wrote else 0,
     )
 
 

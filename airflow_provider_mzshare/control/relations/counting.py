@@ -15,7 +15,7 @@ _EARLIER = (
 def _filled(d: Dialect) -> str:
     """Per table that a backfill fills or has filled: offsets of its history, and how many of them it has."""
     known = f"({d.total('a.history_upper')} - {d.total('b.from_position')})"
-    staged = f"({d.total('COALESCE(r.position, t.position)')} - {d.total('b.from_position')})"
+    staged = f"({d.total('COALESCE(r.position, t.position)')} - {d.total('b.from_position')} + b.ahead)"
     return (
         f"SELECT b.table_id, {known} AS known, {d.least(known, staged)} AS staged, "
         f"{d.truth('COALESCE(r.next_tick, t.next_tick) > a.history_tick')} AS complete "

@@ -18,7 +18,7 @@ from airflow_provider_mzshare.storage.ingestion.machine import short_reason
 from airflow_provider_mzshare.storage.ticks.arrivals import arriving
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Holder, Left, Outcome
-from airflow_provider_mzshare.storage.ticks.store import BackfillStore, Member
+from airflow_provider_mzshare.storage.ticks.store import BackfillStore, Member, Reading
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class Groups:
         self._failures: dict[ItemId, _Failures] = defaultdict(_Failures)
         self._group: TickGroup | None = None
         """What is executed, for a diagnosis."""
+        self._reads: tuple[TickGroup, frozenset[ItemId]] | None = None
+        """What is executed at present, and for whom."""
         self._broken = 0
         """Failures in a row of whole groups; past ATTEMPTS, tables are executed one by one."""
         self.done = 0
@@ -95,6 +97,7 @@ class Groups:
     def execute(self, group: TickGroup, members: Sequence[Member]) -> None:
         """Write it for all members and note that. Those that fail stay where they are; the others go on."""
         self._group, began = group, time.monotonic()
+        self._reads = group, frozenset(member.table_id for member in members)
         try:
             if self._broken >= ATTEMPTS:
                 executed = self._one_by_one(group, members)
@@ -110,7 +113,17 @@ class Groups:
         except Exception:
             self._broken += 1
             raise
+        finally:
+            self._reads = None
         self._follow(group, executed, began)
+
+    def reading(self) -> Reading | None:
+        """How far the group that is executed has been read; any thread may ask."""
+        reads, records = self._reads, self._executor.records_read()
+        if reads is None or not records:
+            return None
+        group, tables = reads
+        return Reading(group.first.number, tables, min(records, group.records))
 
     def _read(self, group: TickGroup) -> DataFrame | None:
         self._upstream.check_history(group.lower)

@@ -11,6 +11,7 @@ from airflow_provider_mzshare.errors import Fenced, GroupTooShort, MzShareError,
 from airflow_provider_mzshare.storage.apps import LOOK_SECONDS, App, End, Holding
 from airflow_provider_mzshare.storage.backfill.groups import Groups
 from airflow_provider_mzshare.storage.backfill.planning import MAX_RECORDS, Pacer, cut_group, rearmost
+from airflow_provider_mzshare.storage.backfill.reporting import Reporter
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.ingestion.lease import Heartbeat
 from airflow_provider_mzshare.storage.ticks.arrivals import arriving
@@ -83,6 +84,7 @@ class _Following(Holding):
         self._at_least = 0
         self._announced = False
         self._next_look = time.monotonic() + LOOK_SECONDS
+        self._reporter = Reporter(self._groups.reading, app.store, holder, seconds=app.heartbeat_seconds)
 
     @property
     def progress(self) -> int:
@@ -92,6 +94,7 @@ class _Following(Holding):
         return self._groups.diagnose(error)
 
     def close(self) -> None:
+        self._reporter.close()
         self._groups.close()
 
     def fenced(self, error: Fenced) -> End:

@@ -36,6 +36,7 @@ from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.faults import StorageFault, warehouse_fault
 from airflow_provider_mzshare.storage.ingestion.machine import Machine, short_reason
 from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
+from airflow_provider_mzshare.storage.ingestion.passes import records_read
 from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome
@@ -94,6 +95,7 @@ class TickExecutor:
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
         self._passes = 0
+        self._running: str | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")
 
     def close(self) -> None:
@@ -116,6 +118,11 @@ class TickExecutor:
 
     def tidy(self) -> None:
         self._commits.tidy()
+
+    def records_read(self) -> int:
+        """By the pass that runs now; any thread may ask."""
+        running = self._running
+        return records_read(self._spark.sparkContext, running) if running else 0
 
     def tasks(self, group: TickGroup) -> int:
         """Into how many tasks the pass over a group is split; a bounded read does well to give as many."""
@@ -192,11 +199,14 @@ class TickExecutor:
         name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
         context.setJobGroup(name, f"{self._source_id} ticks {group.first.number} to {group.number}")
         pass_over = partial(write_partition, plan_json=plan.to_json())
+        self._running = name
         try:
             rows = frame.coalesce(self.tasks(group)).mapInArrow(pass_over, RESULT_DDL).collect()
         except Exception:
             _sweep(plan)
             raise
+        finally:
+            self._running = None
         result.stats["records"] = group.records
         result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
         result.stats["files"] = sum(1 for row in rows if row["path"])

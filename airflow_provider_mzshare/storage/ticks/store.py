@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from airflow_provider_mzshare.storage.ticks.arrivals import Followed
@@ -97,6 +98,15 @@ class TickStore(LeaseStore, WriterStore, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A group on its way: its first tick, for whom it is read, and how many records have been."""
+
+    first: int
+    tables: frozenset[ItemId]
+    records: int
+
+
 class BackfillStore(LeaseStore, WriterStore, Protocol):
     """One backfill's part of a source's log. The lease is the backfill's own."""
 
@@ -122,4 +132,8 @@ class BackfillStore(LeaseStore, WriterStore, Protocol):
         stats: Mapping[str, float],
     ) -> Followed:
         """Note that the ticks ``first`` to ``last`` were written for some tables, or could not be."""
+        ...
+
+    def note_reading(self, holder: Holder, reading: Reading) -> None:
+        """How far a group has been read. For people alone: nothing is decided upon it."""
         ...

@@ -8,10 +8,12 @@ from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
 from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.backfills import active_backfills, last_backfill
 from airflow_provider_mzshare.control.catalog.certificates import Certificate, certificates, last_certificate
+from airflow_provider_mzshare.control.catalog.overviews import arrival_overviews
 from airflow_provider_mzshare.control.catalog.reads import table_read_point
 from airflow_provider_mzshare.control.catalog.writers import CatalogMember
 from airflow_provider_mzshare.errors import Fenced, LogConflict, NotReadable, NotResumable
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.storage.ticks.store import Reading
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import TABLE, Log, add_source, add_tables, wrote_all
@@ -309,3 +311,54 @@ def _versions(catalog: Catalog, table_id: ItemId, tick: int) -> tuple[int, int]:
     with catalog.read() as session:
         point = table_read_point(session, table_id, tick=tick)
     return point.data_version, point.errors_version
+
+
+def test_progress_within_a_group_grows_and_never_goes_back(catalog: Catalog, log: Log) -> None:
+    """Not when a run begins its group anew, nor when that is cut smaller, nor by what comes late."""
+    (late,) = add_tables(catalog, log.source_id, "late")
+    fill = Backfiller(catalog, log.source_id, backfill_of(catalog, late))
+    seen: list[tuple[int, int]] = []
+
+    def look() -> tuple[int, int, float | None, int]:
+        with catalog.read() as session:
+            found = arrival_overviews(session, log.source_id)[late]
+        seen.append((found.done, found.total))
+        return found.done, found.total, found.rate, found.samples
+
+    def read(first: int, records: int) -> None:
+        fill.store.note_reading(fill.holder, Reading(first, frozenset({late}), records))
+
+    assert look() == (0, 3, None, 0)
+    read(1, 2)
+    assert look() == (2, 3, None, 0), "before the first group is done"
+    fill.holder = fill.store.claim(JobId("fill-2"), stood_still=fill.store.lease())
+    read(1, 1)
+    assert look()[:2] == (2, 3), "another run has begun it anew"
+    fill.group(1, 1, late)
+    assert look() == (2, 3, 50.0, 1), "a smaller group than the one that was begun"
+    read(1, 3)
+    assert look()[:2] == (2, 3), "it is about a group that is done"
+    log.tick()
+    fill.group(2, 2, late)
+    read(4, 1)
+    assert look()[:2] == (4, 4)
+    assert arm(catalog, late)
+    log.empty()
+    assert look()[:2] == (4, 4), "an empty tick adds nothing"
+    fill.group(4, 2, late)
+    assert look()[:2] == (4, 4)
+    assert seen == sorted(seen)
+    with pytest.raises(Fenced):
+        fill.store.note_reading(Holder(JobId("fill-1"), 1), Reading(6, frozenset({late}), 9))
+
+
+def test_a_group_of_empty_ticks_is_no_measure_of_a_rate(catalog: Catalog, log: Log) -> None:
+    (late,) = add_tables(catalog, log.source_id, "late")
+    fill = Backfiller(catalog, log.source_id, backfill_of(catalog, late))
+    fill.group(1, 3, late)
+    log.empty()
+    log.tick()
+    fill.group(4, 1, late)
+    with catalog.read() as session:
+        found = arrival_overviews(session, log.source_id)[late]
+    assert (found.rate, found.samples) == (75.0, 1)

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
 from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items, jobs
 from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.status import StatusReader
+from airflow_provider_mzshare.control.waiting import Progress, Waiter
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.connections import EnvConnections
 from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome
+from airflow_provider_mzshare.storage.ticks.store import Reading
 from airflow_provider_mzshare.types.ids import JobId
 from airflow_provider_mzshare.types.positions import Position
 from tests.integration.cli.conftest import Cli
@@ -68,6 +73,17 @@ class Arriving:
         (*_, last) = store.ticks(first, to + 1 - first)
         holder = store.claim(JobId("follower"), stood_still=store.lease())
         store.follow(holder, first=first, last=last, outcomes={self.table().id: outcome}, stats={"busy_ms": 4})
+
+    def read(self) -> None:
+        """Two records of the first group; it is not done yet."""
+        store = self.store()
+        holder = store.claim(JobId("reader"), stood_still=store.lease())
+        store.note_reading(holder, Reading(1, frozenset({self.table().id}), 2))
+
+    def arrive(self) -> None:
+        with self.catalog.write() as session:
+            assert arrivals.arm_table(session, self.table().id) or self.table().status == "converging"
+        _tick_of_all(self)
 
     def status(self, name: str = "late") -> dict[str, object]:
         (row,) = self.cli.ok("status", name, "--no-lag", "-o", "json").json
@@ -134,6 +150,24 @@ def test_waiting_for_live_lets_the_table_converge_and_ends_with_the_cutover(arri
     assert waiting.returncode == 0, err
     assert json.loads(out)["reached"] == "live"
     assert arriving.table().status == "live"
+
+
+def test_the_progress_of_a_wait_only_grows_and_ends_with_all(arriving: Arriving) -> None:
+    """Within a group, over the cutover, and for all tables of a source together."""
+    seen: list[tuple[int, int]] = []
+    steps = iter((arriving.read, lambda: arriving.follow(3), arriving.arrive, lambda: None))
+
+    def report(progress: Progress) -> None:
+        seen.append((progress.done, progress.total))
+        next(steps)()
+
+    arriving.start()
+    store = EnvConnections(arriving.cli.environment)
+    reader = StatusReader(arriving.catalog, ProcessLauncher())
+    with arriving.catalog.read() as session:
+        item = items.find_source(session, ("public", "s"))
+    Waiter(arriving.catalog, reader, store, item, "live", report=report).wait(60)
+    assert seen == [(0, 3), (2, 3), (3, 3), (3, 3)]
 
 
 def test_waiting_fails_at_once_with_the_backfills_error_and_waits_on_for_a_lost_one(arriving: Arriving) -> None:

@@ -30,6 +30,7 @@ ARRIVAL = ArrivalOverview(
     rate=800.0,
     backfill_id=BackfillId("b-1"),
     job=BACKFILL,
+    samples=2,
 )
 
 
@@ -71,6 +72,19 @@ def test_one_that_cannot_keep_pace_says_so_with_both_rates() -> None:
     assert "falls behind" not in told(replace(ARRIVAL, lag=2), source(rate=2000.0)), "it follows tick by tick"
     limited = told(of=source(rate=500.0, backfill_rate=100))
     assert limited.endswith("falls behind: 100/s against 500/s"), "no faster than it may be"
+
+
+def test_there_is_no_alarm_before_two_samples_and_no_rate_without_records() -> None:
+    first = replace(ARRIVAL, samples=1)
+    assert told(first, source(rate=2000.0)) == "30 ticks behind, 12,000 of 50,000 offsets, 800/s"
+    assert "falls behind" in told(replace(first, samples=2), source(rate=2000.0))
+    empty = replace(ARRIVAL, rate=None, samples=0)
+    assert told(empty, source(rate=2.0, backfill_rate=100)) == "30 ticks behind, 12,000 of 50,000 offsets"
+
+
+def test_what_was_read_within_a_group_is_not_to_be_done_again() -> None:
+    reading = replace(ARRIVAL, done=30_000)
+    assert pace_of(reading, source()).seconds_left == 25.0
 
 
 def test_a_pause_is_told_with_how_to_end_it() -> None:
