@@ -10,6 +10,7 @@ import typer
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
+from airflow_provider_mzshare.storage.uris import collection_uri
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.status import SourceStatus, TableStatus
@@ -21,7 +22,7 @@ _SOURCE = (
 _TABLE = (
     "id", "name", "source", "status", "rows", "errors", "rate", "lag", "position", "since", "upper", "reason", "hint",
     "source_health", "source_reason", "job", "generation", "backfill", "backfill_job", "backfill_rate", "done", "total",
-    "ticks_behind", "behind", "seconds_left", "new_generation", "new_status",
+    "ticks_behind", "behind", "seconds_left", "new_generation", "new_status", "location",
 )  # fmt: skip
 _FOR_PEOPLE = ("name", "health", "status", "tables", "tick", "rows", "errors", "rate", "lag", "age", "position")
 _PARTITIONS_SHOWN = 4
@@ -39,7 +40,8 @@ def status(
     output: OutputOption = Output.table,
 ) -> None:
     """Show how sources and tables are, and what to do about it."""
-    with context.open_catalog(context.settings()) as catalog:
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
         reader = context.status_reader(catalog, ask_upstreams=lag)
         if name is None:
             rows = [_row(source, lag and source.health != "stalled") for source in reader.sources()]
@@ -58,7 +60,9 @@ def status(
         _print(_SOURCE, [_row(source, asked)], output)
         typer.echo("")
     of_source = {"source_health": source.health, "source_reason": source.reason, "job": source.job}
-    _print(_TABLE, [{**_row(table, asked), **of_source} for table in tables], output)
+    places = [collection_uri(chosen.warehouse, table.location) for table in tables]
+    rows = [_row(table, asked) | of_source | {"location": place} for table, place in zip(tables, places, strict=True)]
+    _print(_TABLE, rows, output)
 
 
 def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], output: Output) -> None:

@@ -15,6 +15,7 @@ import typer
 
 from airflow_provider_mzshare import __version__
 from airflow_provider_mzshare.cli import (
+    locating,
     looking,
     maintaining,
     migrating,
@@ -44,7 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (sql, looking, references, running, waiting, reading, verifying, maintaining, migrating, setup):
+for module in (sql, looking, locating, references, running, waiting, reading, verifying, maintaining, migrating, setup):
     module.register(app)
 
 

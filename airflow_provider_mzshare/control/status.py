@@ -18,11 +18,13 @@ from airflow_provider_mzshare.control.catalog.overviews import (
     table_overviews,
 )
 from airflow_provider_mzshare.control.judging import Health, Verdict, judge
+from airflow_provider_mzshare.control.locations import data_paths
 from airflow_provider_mzshare.control.runs import handle_of, last_words
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.errors import MzShareError, UnknownItem
 from airflow_provider_mzshare.storage.connections import ConnectionStore
+from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.positions import Position
 
 LAG_SECONDS = 3.0
@@ -81,6 +83,8 @@ class TableStatus:
     seconds_left: float | None = None
     held_up: str = ""
     """What keeps its backfill from going on."""
+    location: str = ""
+    """Its Delta table, relative to the warehouse."""
 
 
 class StatusReader:
@@ -100,9 +104,11 @@ class StatusReader:
         with self._catalog.read() as session:
             overview = current_overview(session, item.id)
             tables = table_overviews(session, item.id)
+            paths = data_paths(session, item.id)
         end = self._end(item)
         status = self._source(overview, end)
-        return status, [self._table(table, overview, status, end) for table in tables]
+        found = [self._table(table, overview, status, end) for table in tables]
+        return status, [replace(table, location=paths.get(ItemId(table.id), "")) for table in found]
 
     def table(self, item: items.TableItem) -> tuple[SourceStatus, TableStatus]:
         with self._catalog.read() as session:

@@ -11,17 +11,13 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_provider_mzshare.errors import BadCollection, WarehouseUnreachable
 from airflow_provider_mzshare.storage import deltalog
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
 ID_PROPERTY = "mzshare.collection"
 CHECKPOINT_INTERVAL = 10
 _DESCRIPTION = "Written by mzshare, one commit per tick. Read it at a version that the catalog names."
-
-
-def collection_uri(root: str, path: str) -> str:
-    """Where a collection lies below the warehouse ``root``, a local path or a URI."""
-    return f"{root.rstrip('/')}/{path}"
 
 
 def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema) -> None:

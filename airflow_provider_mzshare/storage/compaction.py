@@ -17,10 +17,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_provider_mzshare.errors import WarehouseUnreachable
 from airflow_provider_mzshare.storage import deltalog
-from airflow_provider_mzshare.storage.collections import Collection, collection_uri
+from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.commits import KEEP_LOG
 from airflow_provider_mzshare.storage.durability import local_path, sync_filesystem
 from airflow_provider_mzshare.storage.faults import check_room, warehouse_fault
+from airflow_provider_mzshare.storage.uris import collection_uri
 
 TARGET_SIZE = 128 * 1024 * 1024
 _RACERS, _ROUNDS, _PROBE = 4, 5, "probe"

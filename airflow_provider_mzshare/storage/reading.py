@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.collections import collection_uri
 from airflow_provider_mzshare.storage.durability import local_path
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import Catalog, lookup
+from airflow_provider_mzshare.control.locations import locate
 from airflow_provider_mzshare.control.reading import Query, count_rows, read_frame, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements import execute_script
@@ -25,6 +26,7 @@ from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.connections import FixedConnections
 from tests.support.filled import Filled
 from tests.support.postgres import Postgres
+from tests.support.reading_page import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -299,3 +301,15 @@ def test_checks_are_selects_that_must_be_true_on_one_snapshot(spark: SparkSessio
     assert {one.check: (one.passed, one.found, dict(one.ticks)) for one in results} == checks
     with pytest.raises(UnknownRelation, match=r"public\.new|new"):
         run_checks(filled.catalog, filled.root, ["SELECT true FROM public.new"], stand_ins=stand_ins)
+
+
+def test_spark_reads_a_table_as_the_page_says(spark: SparkSession, filled: Filled) -> None:
+    filled.table(source := filled.source(), "orders", "id bigint")
+    for number in range(3):
+        filled.feed(source, [{"id": number}])
+    with filled.catalog.read() as session:
+        place = locate(session, filled.root, lookup.find_table(session, ("public", "orders")))
+    (example,) = (text for text in examples() if "spark." in text)
+    names: dict[str, Any] = {"spark": spark, "path": place.uri}
+    exec(example, names)
+    assert names["count"] == 3

@@ -13,12 +13,13 @@ import pyarrow as pa
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.writers import CatalogMember
-from airflow_provider_mzshare.storage.collections import Collection, collection_uri, create_collection
+from airflow_provider_mzshare.storage.collections import Collection, create_collection
 from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
 from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import ColumnSpec, KafkaSourceSpec, TableSpec

@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control.catalog.writers import CatalogMember
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.control.verification import Verified, verify_table
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.collections import Collection, collection_uri, create_collection
+from airflow_provider_mzshare.storage.collections import Collection, create_collection
 from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
 from airflow_provider_mzshare.storage.connections import Connection, FixedConnections
 from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, errors_schema
@@ -25,6 +25,7 @@ from airflow_provider_mzshare.storage.fanout.results import merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.ticks.state import Done, Tick, Written
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import ColumnSpec, KafkaSourceSpec, TableSpec

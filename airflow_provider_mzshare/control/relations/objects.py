@@ -56,7 +56,11 @@ def _sources(d: Dialect) -> str:
 
 
 def _tables(d: Dialect) -> str:
-    return _items("d.create_sql, t.source_id", "table", "JOIN tables AS t ON t.id = i.id")
+    joins = (
+        "JOIN tables AS t ON t.id = i.id LEFT JOIN collections AS c ON c.table_id = t.id "
+        "AND c.generation = t.generation AND c.role = 'data'"
+    )
+    return _items("d.create_sql, t.source_id, c.path", "table", joins)
 
 
 def _views(d: Dialect) -> str:
@@ -113,7 +117,14 @@ OBJECTS = (
         "mz_catalog",
         "mz_tables",
         "Tables, each fed by a source.",
-        (_ID, _SCHEMA, _NAME, _SQL, Column("source_id", "the source that feeds it")),
+        (
+            _ID,
+            _SCHEMA,
+            _NAME,
+            _SQL,
+            Column("source_id", "the source that feeds it"),
+            Column("location", "its Delta table, relative to `MZSHARE_WAREHOUSE`; `mzshare path` prints it whole"),
+        ),
         _tables,
     ),
     Relation(

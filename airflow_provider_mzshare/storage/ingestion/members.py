@@ -16,7 +16,6 @@ from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, Transi
 from airflow_provider_mzshare.storage.collections import (
     Collection,
     collection_exists,
-    collection_uri,
     create_collection,
 )
 from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten, discard
@@ -29,6 +28,7 @@ from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.ticks.store import Member, WriterStore
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 
 MAX_KNOWN = 10_000

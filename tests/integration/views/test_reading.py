@@ -15,7 +15,7 @@ from airflow_provider_mzshare.control.reading import Query, count_rows, read_tab
 from airflow_provider_mzshare.control.versioning import swap_once
 from airflow_provider_mzshare.control.views.problems import UnknownRelation
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.collections import collection_uri
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.specs import TableSpec
 from tests.support.filled import Filled
 from tests.support.waiting import wait_until

@@ -1,0 +1,35 @@
+"""The command ``path``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_record
+
+
+def register(app: typer.Typer) -> None:
+    app.command("path")(path)
+
+
+def path(
+    table: Annotated[str, typer.Argument(help="A table.")],
+    errors: Annotated[bool, typer.Option("--errors", help="Of the records that could not be decoded.")] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Print where the Delta table behind a table is: a folder, or a URI.
+
+    Read it through Delta: its folder also holds files that are no part of it any more.
+    """
+    from airflow_provider_mzshare.control.locations import locate
+
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
+        found = context.find_table(catalog, table)
+        with catalog.read() as session:
+            location = locate(session, chosen.warehouse, found, "errors" if errors else "data")
+    if not location.exists:
+        typer.echo("note: nothing has been written to it yet", err=True)
+    print_record({"name": found.display, **vars(location)}, output, location.uri)
