@@ -46,18 +46,15 @@ def sql(
     from airflow_provider_mzshare.control.statements import run_script
 
     printer, chosen = _Printer(output, plans=dry_run), context.settings()
-    arriving: list[str] = []
-    with context.open_catalog(chosen, create=True, keep=not dry_run) as catalog:
-        try:
+    try:
+        with context.open_catalog(chosen, create=True, keep=not dry_run) as catalog:
             for result in run_script(catalog, text, context.connections(), dry_run=dry_run):
                 printer.add(result)
-                if result.id and result.plan and result.plan.backfilled:
-                    arriving.append(result.id)
-        finally:
-            # What was done before a statement failed was done: say so in any case.
-            printer.close()
-        if arriving and not dry_run:
-            _bring_up(catalog, chosen, arriving, start)
+            if printer.arriving and not dry_run:
+                _bring_up(catalog, chosen, printer.arriving, start)
+    finally:
+        # What was done before a statement failed was done: say so in any case.
+        printer.close()
 
 
 def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bool | None) -> None:
@@ -94,10 +91,14 @@ class _Printer:
         self._output, self._count = output, 0
         self._with_plans = plans
         self._plans: list[TablePlan] = []
+        self.arriving: list[str] = []
+        """Ids of what was made or healed, and gets a backfill."""
 
     def add(self, result: Result) -> None:
         if result.plan is not None and result.plan not in self._plans:
             self._plans.append(result.plan)
+        if result.id and result.plan and result.plan.backfilled and result.command != "EXPLAIN":
+            self.arriving.append(result.id)
         if self._output is Output.json:
             record = json.dumps(self._record(result), ensure_ascii=False)
             typer.echo(f"{',' if self._count else '['}\n  {record}", nl=False)

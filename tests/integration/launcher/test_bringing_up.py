@@ -52,6 +52,8 @@ def test_a_new_table_is_brought_up_at_once_where_the_app_of_its_source_runs(cli:
     assert late.err == ""
     assert "mzshare start public.a starts it" in late.out
     assert len(home.jobs(source_id, "backfill")) == 1
+    cli.ok("sql", "EXPLAIN " + LATE.replace("late", "never"))
+    assert len(home.jobs(source_id, "backfill")) == 1, "what was only explained gets nothing"
     # A wait starts what nobody has started, once.
     assert "not live after" in cli("wait", "later", "--timeout", "0.5").err
     assert len(home.jobs(source_id, "backfill")) == 2
