@@ -52,6 +52,7 @@ def executor(spark: SparkSession, log: Log, root: Path) -> Iterator[TickExecutor
         source_id=SOURCE,
         root=str(root),
         check_identity=lambda: None,
+        read_apart=lambda error, lower, upper: None,
         backfill=True,
     )
     yield made

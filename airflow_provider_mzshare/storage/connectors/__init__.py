@@ -114,6 +114,13 @@ class Reader(Protocol):
         """
         ...
 
+    def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, should a record have stopped Spark's read.
+
+        :param error: what the read failed with; None is the answer when that has another cause.
+        """
+        ...
+
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
         """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mzshare.storage.fanout import times
 from airflow_provider_mzshare.storage.fanout.columns import Errors, convert
 from airflow_provider_mzshare.storage.fanout.hashing import (
     Digest,
@@ -92,7 +93,7 @@ class SharedBatch:
 
     def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, parser: JsonParser) -> None:
         # Spark gives timestamps the session's zone, and large types if it is told to.
-        self._batch = batch.select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
+        self._batch = _with_times_held(batch.select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA))
         self._parser, self._ticks = parser, ticks
         self._shared: dict[tuple[str, ...], _Column] = {}
         self._parts: dict[tuple[int, ...], SharedBatch] = {}
@@ -169,6 +170,8 @@ class SharedBatch:
         return [self._once("text", make=self._make_text) if member.format == "text" else self._input("value")]
 
     def _included(self, member: MemberPlan, what: str) -> _Column:
+        if what == "timestamp":
+            return self._once("timestamp", make=self._make_timestamp)
         if what != "key" or member.format == "bytes":
             return self._input(what)
         return self._once("key", make=self._make_key)
@@ -205,6 +208,11 @@ class SharedBatch:
         texts = self._texts("key")
         return _Column(texts.values, {row: f"key: {text}" for row, text in texts.errors.items()})
 
+    def _make_timestamp(self) -> _Column:
+        values = self._batch.column("timestamp")
+        missing = np.flatnonzero(values.is_null()) if values.null_count else ()
+        return _Column(values, {int(row): times.NOT_HELD for row in missing})
+
     @cached_property
     def _documents(self) -> _Documents:
         """The value of every record, of whatever JSON kind."""
@@ -233,6 +241,12 @@ def _pick(data: pa.RecordBatch, lanes: Lanes, chosen: npt.NDArray[np.bool_]) -> 
 class _Documents(NamedTuple):
     values: list[Any]
     errors: Errors
+
+
+def _with_times_held(batch: pa.RecordBatch) -> pa.RecordBatch:
+    given = batch.column("timestamp")
+    held = times.hold(given)
+    return batch if held is given else batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", held)
 
 
 def _decode_utf8(column: pa.Array) -> tuple[pa.Array, Errors]:

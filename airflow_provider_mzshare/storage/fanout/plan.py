@@ -23,7 +23,10 @@ INPUT_SCHEMA = pa.schema(
         ("timestamp", pa.timestamp("us", "UTC")),
     ]
 )
-"""What the pass is given: Spark's Kafka columns, ``SELECT key, value, partition, offset, timestamp``."""
+"""What the pass is given: Spark's Kafka columns, ``SELECT key, value, partition, offset, timestamp``.
+
+A time that no table can hold may come as NULL.
+"""
 
 _ARROW_TYPES = {
     "boolean": pa.bool_(),

@@ -5,14 +5,15 @@ It decides nothing about the log; it returns how each member ended.
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
@@ -42,9 +43,13 @@ from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome
 from airflow_provider_mzshare.storage.ticks.store import Member, WriterStore
 from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.positions import Position
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
 
 RECORDS_PER_TASK = 100_000
 """A group is split into as few tasks, and so files per table, as its size allows."""
@@ -75,6 +80,7 @@ class Executed:
 class TickExecutor:
     """:param root: the warehouse.
     :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
+    :param read_apart: another way to the records of a range, should a record stop Spark's read (see ``Reader``).
     :param backfill: groups are committed on top of what each collection holds by then; else each tick on its own.
     """
 
@@ -87,10 +93,11 @@ class TickExecutor:
         source_id: ItemId,
         root: str,
         check_identity: Callable[[], None],
+        read_apart: Callable[[Exception, Position, Position], Iterator[pa.RecordBatch] | None],
         backfill: bool = False,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
-        self._check_identity = check_identity
+        self._check_identity, self._read_apart = check_identity, read_apart
         self.machine = Machine(spark, root)
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
@@ -197,24 +204,39 @@ class TickExecutor:
         context = self._spark.sparkContext
         self._passes += 1
         name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
-        context.setJobGroup(name, f"{self._source_id} ticks {group.first.number} to {group.number}")
-        pass_over = partial(write_partition, plan_json=plan.to_json())
+        context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
         self._running = name
         try:
-            rows = frame.coalesce(self.tasks(group)).mapInArrow(pass_over, RESULT_DDL).collect()
-        except Exception:
-            _sweep(plan)
-            raise
+            rows = self._pass_over(group, plan, frame, result)
         finally:
             self._running = None
         result.stats["records"] = group.records
         result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
         result.stats["files"] = sum(1 for row in rows if row["path"])
-        plain = [row.asDict() for row in rows]
-        read = received(plain)
+        read = received(rows)
         result.stats["messages"], result.stats["bytes"] = read.messages, read.bytes
-        found = merge_results(plain)
+        found = merge_results(rows)
         return {due.plan.table_id: replace(found.get(due.plan.table_id, MemberResult()), received=read) for due in todo}
+
+    def _pass_over(
+        self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, result: Executed
+    ) -> list[dict[str, Any]]:
+        """In Spark; or here, when a record stops Spark's read: that would be so at every attempt."""
+        write = partial(write_partition, plan_json=plan.to_json())
+        try:
+            rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
+            return [row.asDict() for row in rows]
+        except Exception as error:
+            _sweep(plan)
+            records = self._read_apart(error, group.lower, group.upper)
+            if records is None:
+                raise
+        log.warning("%s: a record stops Spark's read, ticks %s to %s are read apart from it", *self._names(group))
+        result.stats["apart"] = 1
+        return [row for batch in write(records) for row in batch.to_pylist()]
+
+    def _names(self, group: TickGroup) -> tuple[ItemId, int, int]:
+        return self._source_id, group.first.number, group.number
 
     def _commit_all(
         self,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.storage.connectors.kafka.records import RecordReader
 from airflow_provider_mzshare.storage.connectors.kafka.spark import batch_options, parse_offset_log, stream_options
 from airflow_provider_mzshare.types.positions import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
 COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 
 
@@ -35,6 +38,17 @@ class KafkaReader:
         options = batch_options(self._config, self._topic, lower, upper, tasks)
         return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
+    def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """By the client that checks use. Spark makes a timestamp of every record's time, asked for or not, and fails on
+        one that has no room there: other records and other tables need not suffer for it.
+        """
+        return self._apart(lower, upper) if stopped_by_a_record(error) else None
+
+    def _apart(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch]:
+        with RecordReader(self._config, self._topic) as records:
+            for partition in upper:
+                yield from records.read(int(partition), lower[partition], upper[partition])
+
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
         """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.
 
@@ -45,3 +59,13 @@ class KafkaReader:
 
     def _logged_end(self, checkpoint: Path, batch_id: int) -> Position:
         return parse_offset_log((checkpoint / "offsets" / str(batch_id)).read_text(), self._topic)
+
+
+def stopped_by_a_record(error: Exception) -> bool:
+    """Whether Spark could not make a row of a record: told by where the cause comes from, whatever it is."""
+    cause: Any = getattr(error, "java_exception", None)
+    while cause is not None:
+        if any(str(frame.getClassName()).startswith(_CONVERTER) for frame in cause.getStackTrace()):
+            return True
+        cause = cause.getCause()
+    return False

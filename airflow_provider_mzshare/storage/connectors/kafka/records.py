@@ -1,4 +1,4 @@
-"""Reads the records of a topic again, exactly a range: for checks, independent of Spark. Commits nothing anywhere."""
+"""Reads exactly a range of a topic apart from Spark: for checks, and where Spark cannot. Commits nothing anywhere."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from airflow_provider_mzshare.errors import NotAuthorized, UpstreamChanged
 from airflow_provider_mzshare.storage.connectors.kafka.clients import Clients, Deadline
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA
+from airflow_provider_mzshare.storage.fanout.times import from_millis
 
 REQUEST_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
@@ -23,6 +24,7 @@ SILENCE_SECONDS = 60.0
 _POLL_SECONDS = 0.05
 """A poll waits for this long or for all it may bring, even when the end is there already."""
 MESSAGES = 10_000
+MAX_ANSWER_BYTES = 2**31 - 1
 _OUT_OF_RANGE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 
 
@@ -35,13 +37,15 @@ class RecordReader(Clients):
             Consumer,
             {
                 # Demanded by the constructor. Partitions are assigned and nothing is committed: no broker sees it.
-                "group.id": f"mzshare-verify-{secrets.token_hex(6)}",
+                "group.id": f"mzshare-read-{secrets.token_hex(6)}",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed",
                 "fetch.wait.max.ms": 100,
+                # A single batch may be as large as a broker's limits allow; the default refuses one of 100 MB.
+                "receive.message.max.bytes": MAX_ANSWER_BYTES,
             },
         )
 
@@ -128,12 +132,11 @@ class RecordReader(Clients):
 
 
 def _batch(partition: int, messages: Sequence[Any]) -> pa.RecordBatch:
-    times = pa.array([message.timestamp()[1] for message in messages], pa.timestamp("ms", "UTC"))
     columns = [
         pa.array([message.key() for message in messages], pa.binary()),
         pa.array([message.value() for message in messages], pa.binary()),
         pa.array([partition] * len(messages), pa.int32()),
         pa.array([message.offset() for message in messages], pa.int64()),
-        times.cast(pa.timestamp("us", "UTC")),
+        from_millis([message.timestamp()[1] for message in messages]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)

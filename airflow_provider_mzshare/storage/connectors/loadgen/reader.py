@@ -9,9 +9,10 @@ from airflow_provider_mzshare.storage.connectors.offset_log import logged_end
 from airflow_provider_mzshare.types.positions import Position
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = ("key", "value", "partition", "offset", "timestamp")
@@ -38,6 +39,10 @@ class LoadGeneratorReader:
             "tasks": str(tasks or 1),
         }
         return self._spark.read.format(self._format).options(**options).load().select(*COLUMNS)
+
+    def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """What a generator makes, Spark can hold."""
+        return None
 
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
         lower = Position(logged_end(checkpoint, batch_id - 1)) if batch_id else start

@@ -15,7 +15,12 @@ MICROS = 1_700_000_000_123_456
 
 
 def batch_of(
-    values: Sequence[bytes | None], *, keys: Sequence[bytes | None] | None = None, partition: int = 0, first: int = 0
+    values: Sequence[bytes | None],
+    *,
+    keys: Sequence[bytes | None] | None = None,
+    partition: int = 0,
+    first: int = 0,
+    micros: Sequence[int | None] | None = None,
 ) -> pa.RecordBatch:
     rows = len(values)
     columns = [
@@ -23,7 +28,7 @@ def batch_of(
         pa.array(values, pa.binary()),
         pa.array([partition] * rows, pa.int32()),
         pa.array(range(first, first + rows), pa.int64()),
-        pa.array([MICROS] * rows, pa.timestamp("us", "UTC")),
+        pa.array(micros or [MICROS] * rows, pa.timestamp("us", "UTC")),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)
 
@@ -33,9 +38,11 @@ def member(*columns: tuple[str, str], id: str = "u1", format: str = "json", **mo
     return MemberPlan(id, format, columns, **fields)
 
 
-def decode_one(table: MemberPlan, value: bytes | None, key: bytes | None = None) -> dict[str, Any] | str:
+def decode_one(
+    table: MemberPlan, value: bytes | None, key: bytes | None = None, micros: int | None = MICROS
+) -> dict[str, Any] | str:
     """The row without its system columns, or the error's text."""
-    decoded = decode_batch(batch_of([value], keys=[key]), FanoutPlan(TICK, (table,)))[table.table_id]
+    decoded = decode_batch(batch_of([value], keys=[key], micros=[micros]), FanoutPlan(TICK, (table,)))[table.table_id]
     if decoded.errors:
         assert decoded.data is None
         return str(decoded.errors.batch.column("error")[0].as_py())

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
-from tests.unit.storage.fanout.records import TICK, batch_of, decode_one, member
+from tests.unit.storage.fanout.records import MICROS, TICK, batch_of, decode_one, member
 
 UTC = timezone.utc
 DOCUMENT = Path(__file__).parents[4] / "docs" / "reference" / "decoding.md"
@@ -247,7 +247,26 @@ INCLUDES = {
     "I2": ("key", "bytes", [(b"a\xff", b"a\xff"), (None, None)]),
     "I3": ("partition", "text", [(None, 0)]),
     "I4": ("offset", "text", [(None, 0)]),
-    "I5": ("timestamp", "text", [(None, datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC))]),
+}
+
+# INCLUDE TIMESTAMP: microseconds as Spark tells them (None where not even it could), value or error.
+TOO_FAR = "timestamp: outside the years 1900 to 9999"
+TIMES = {
+    "I5": [
+        (1_700_000_000_123_456, datetime(2023, 11, 14, 22, 13, 20, 123_456, tzinfo=UTC)),
+        (0, datetime(1970, 1, 1, tzinfo=UTC)),
+        (-1_000, datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+        (-2_208_988_800_000_000, datetime(1900, 1, 1, tzinfo=UTC)),
+        (253_402_300_799_999_000, datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)),
+    ],
+    "I6": [
+        (-2_208_988_800_001_000, TOO_FAR),
+        (253_402_300_800_000_000, TOO_FAR),
+        (1_700_000_000_000_000_000, TOO_FAR),
+        (-(2**63), TOO_FAR),
+        (2**63 - 1, TOO_FAR),
+        (None, TOO_FAR),
+    ],
 }
 
 
@@ -261,10 +280,31 @@ def test_include_column_decodes_as_documented(row):
         )
 
 
+@pytest.mark.parametrize("row", TIMES)
+def test_time_of_a_record_decodes_as_documented(row):
+    for micros, expected in TIMES[row]:
+        found = decode_one(member(format="text", include=(("timestamp", "x"),)), b"v", micros=micros)
+        assert found == (expected if expected == TOO_FAR else {"data": "v", "x": expected})
+
+
+def test_a_time_that_cannot_be_held_harms_no_table_that_does_not_ask_for_it():
+    batch = batch_of([b"good", b"\xff", b"also"], micros=[2**62, 2**62, MICROS])
+    with_time = member(format="text", include=(("timestamp", "x"),), id="u1")
+    decoded = decode_batch(batch, FanoutPlan(TICK, (with_time, member(format="text", id="u2"))))
+    assert decoded["u2"].data.batch.column("data").to_pylist() == ["good", "also"]
+    (bad,) = decoded["u2"].errors.batch.to_pylist()
+    assert (bad["timestamp"], bad["value"], bad["error"]) == (None, b"\xff", "invalid UTF-8 at byte 0")
+    assert decoded["u1"].data.batch.column("data").to_pylist() == ["also"]
+    assert [(row["error"], row["timestamp"], row["_mz_offset"]) for row in decoded["u1"].errors.batch.to_pylist()] == [
+        (TOO_FAR, None, 0),
+        ("invalid UTF-8 at byte 0", None, 1),
+    ]
+
+
 def test_document_has_exactly_these_rows():
     cells = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
     named = [cell for cell in cells if cell[:1] in "RFI" and cell[1:].isdecimal()]
-    assert named == [*RECORDS, *FIELDS, *INCLUDES]
+    assert named == [*RECORDS, *FIELDS, *INCLUDES, *TIMES]
 
 
 @pytest.mark.parametrize("depth", [128, 129, 100_000])
