@@ -259,4 +259,5 @@ def _by_partition(item: tuple[TopicPartition, Any]) -> int:
 
 def groups(kafka: EmbeddedKafka) -> list[str]:
     """Return the ids of all consumer groups the broker knows."""
-    return [group.group_id for group in admin(kafka).list_consumer_groups().result(30).valid]
+    client = admin(kafka)
+    return [group.group_id for group in client.list_consumer_groups().result(30).valid]
