@@ -15,6 +15,7 @@ import typer
 
 from airflow_provider_mzshare import __version__
 from airflow_provider_mzshare.cli import (
+    checking,
     locating,
     looking,
     maintaining,
@@ -45,7 +46,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (sql, looking, locating, references, running, waiting, reading, verifying, maintaining, migrating, setup):
+COMMANDS = (
+    sql, looking, locating, references, running, waiting, reading, verifying, checking, maintaining, migrating, setup,
+)  # fmt: skip
+for module in COMMANDS:
     module.register(app)
 
 

@@ -81,10 +81,11 @@ def _session(jar_folder: Path | None) -> Iterator[SparkSession]:
 
 @contextmanager
 def _told() -> Iterator[None]:
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise NotReadable(f"Spark cannot answer the query: {lines[0]}", hint="put the query right") from error

@@ -30,6 +30,11 @@ def resume(name: str) -> str:
     return f"{sql(f'ALTER TABLE {name} RESUME')}, once the reason is gone; {command('logs', name)} tells more"
 
 
+def resnapshot(name: str) -> str:
+    """For a table of which something is damaged: what it had is written anew from its source."""
+    return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}; {command('check', name)} tells all that is damaged"
+
+
 def reason_of(error: str) -> str:
     """An error as an app notes it, without its next step."""
     return error.partition(". Try: ")[0]

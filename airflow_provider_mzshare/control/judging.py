@@ -24,7 +24,7 @@ class Verdict:
 
 
 def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
-    """As ``judge_source``; of one that runs with nothing wrong, whether tables of it have stalled."""
+    """As ``judge_source``; of one that runs with nothing wrong, whether tables of it have stalled or are damaged."""
     verdict, job = judge_source(source, job_alive), source.job
     runs = job is not None and job.is_active and job_alive is not False and source.item.status != "stalled"
     return _with_stalled_tables(verdict, source) if runs else verdict
@@ -70,11 +70,11 @@ def _judge_running(source: SourceOverview, job: Job, name: str) -> Verdict:
 
 
 def _with_stalled_tables(verdict: Verdict, source: SourceOverview) -> Verdict:
-    stalled = source.tables.get("stalled", 0)
-    if verdict.reason or not stalled:
+    wrong = {what: source.tables[what] for what in ("stalled", "damaged") if source.tables.get(what)}
+    if verdict.reason or not wrong:
         return verdict
-    reason = f"{stalled} of {sum(source.tables.values())} tables stalled"
-    return replace(verdict, reason=reason, hint=hints.command("status", str(QualifiedName(*source.item.name))))
+    told = "; ".join(f"{count} of {sum(source.tables.values())} tables {what}" for what, count in wrong.items())
+    return replace(verdict, reason=told, hint=hints.command("status", str(QualifiedName(*source.item.name))))
 
 
 def _stall_hint(reason: str | None, name: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.reads import (
@@ -17,6 +18,7 @@ from airflow_provider_mzshare.control.catalog.reads import (
     table_read_point,
 )
 from airflow_provider_mzshare.control.catalog.standings import standings
+from airflow_provider_mzshare.control.checking import explain
 from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.sql.statements import parse_name
 from airflow_provider_mzshare.control.views.progress import Progress, progress_of
@@ -46,6 +48,9 @@ class Query:
 
 EVERYTHING = Query()
 
+READ_ERRORS = (NotReadable, OSError, DeltaError, pa.ArrowException)
+"""What a read ends with where files or versions are not as the catalog says."""
+
 
 def read_table(
     catalog: Catalog,
@@ -69,11 +74,11 @@ def read_table(
     found.tell(not_live)
     try:
         return found.read(warehouse, query, jars)
-    except (NotReadable, OSError):
+    except READ_ERRORS as error:
         # Between the look and the read a swap gave the name to another table, and the one before was dropped.
         again = _Found(catalog, name, as_of_ms, tick)
         if again.relation.item.id == found.relation.item.id:
-            raise
+            raise explain(catalog, warehouse, found.points, error) from error
         return again.read(warehouse, query, jars)
 
 
@@ -126,6 +131,13 @@ class _Found:
         if self.not_live:
             not_live(self.not_live)
 
+    @property
+    def points(self) -> Sequence[ReadPoint]:
+        """The tables that are read, each at its versions."""
+        if isinstance(self.where, ReadPlan):
+            return [point for point in self.where.tables.values() if isinstance(point, ReadPoint)]
+        return [self.where] if isinstance(self.where, ReadPoint) else []
+
     def read(self, warehouse: str, query: Query, jars: Path | None) -> pa.Table:
         if isinstance(self.where, TableSpec):
             return _empty(self.where, query)
@@ -168,7 +180,10 @@ def read_cut(
     with catalog.read() as session:
         ids = [items.find_table(session, _pair(name)).id for name in names]
         points = consistent_cut(session, ids, as_of_ms=as_of_ms, tick=tick)
-    return {name: _read(warehouse, point, query) for name, point in zip(names, points, strict=True)}
+    try:
+        return {name: _read(warehouse, point, query) for name, point in zip(names, points, strict=True)}
+    except READ_ERRORS as error:
+        raise explain(catalog, warehouse, points, error) from error
 
 
 def read_frame(

@@ -174,8 +174,8 @@ class StatusReader:
             id=item.id,
             name=str(QualifiedName(*item.name)),
             source=source.name,
-            status=item.status,
-            reason=item.reason or "",
+            status="damaged" if item.damage else item.status,
+            reason="; ".join(filter(None, (item.damage, item.reason))),
             hint="",
             rows=item.rows,
             errors=item.errors,
@@ -197,7 +197,7 @@ class StatusReader:
         return replace(
             status,
             reason="; ".join(filter(None, (status.reason, verdict.reason))),
-            hint=verdict.hint or ("" if status.status == "stalled" else status.hint),
+            hint=verdict.hint or ("" if status.status in ("stalled", "damaged") else status.hint),
             held_up=verdict.held_up,
             rate=status.rate if arrival.replaces else rate,
             backfill=arrival.backfill_id,
@@ -214,6 +214,8 @@ class StatusReader:
 
 
 def _table_hint(table: TableStatus) -> str:
+    if table.status == "damaged":
+        return hints.resnapshot(table.name)
     if table.status == "stalled":
         # Nothing of the tick that stalled it was kept, so its errors do not show the record: the reason does.
         return hints.resume(table.name)

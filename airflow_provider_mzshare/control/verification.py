@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.lookup import TableItem
+from airflow_provider_mzshare.control.checking import explain
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
 from airflow_provider_mzshare.control.verifiable import Scope, Segment, find_scope
 from airflow_provider_mzshare.control.waiting import Progress
-from airflow_provider_mzshare.errors import TerminalError, UpstreamChanged
+from airflow_provider_mzshare.errors import NotReadable, TerminalError, UpstreamChanged, WarehouseUnreachable
 from airflow_provider_mzshare.storage.comparing import (
     DIFFERS,
     DOUBLE,
@@ -119,7 +120,13 @@ def verify_table(
     """
     with catalog.read() as session:
         scope = find_scope(session, table.id, everything=everything)
-    check = _Check(scope, warehouse, report or (lambda progress: None))
+    try:
+        return _verify(_Check(scope, warehouse, report or (lambda progress: None)), scope, connections)
+    except (NotReadable, WarehouseUnreachable) as error:
+        raise explain(catalog, warehouse, [scope.point], error) from error
+
+
+def _verify(check: _Check, scope: Scope, connections: ConnectionStore) -> Verified:
     source = scope.source
     with open_upstream(connections, source.spec, source.incarnation) as upstream:
         try:

@@ -9,6 +9,7 @@ from deltalake.exceptions import DeltaError
 from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage import deltalog
 from airflow_provider_mzshare.storage.collections import Collection
+from airflow_provider_mzshare.storage.damage import brief
 from airflow_provider_mzshare.storage.deltalog import TickCommit
 
 
@@ -57,7 +58,7 @@ def active_files(collection: Collection, version: int) -> list[str]:
     try:
         actions = DeltaTable(collection.uri, version=version).get_add_actions()
     except (DeltaError, OSError) as error:
-        raise BadCollection(collection.collection_id, f"version {version} cannot be read: {error}") from error
+        raise BadCollection(collection.collection_id, f"version {version} cannot be read: {brief(error)}") from error
     return [str(path) for path in actions.column("path").to_pylist()]
 
 

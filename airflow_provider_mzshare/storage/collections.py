@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_provider_mzshare.errors import BadCollection, WarehouseUnreachable
 from airflow_provider_mzshare.storage import deltalog
+from airflow_provider_mzshare.storage.damage import brief, unreadable
 from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
@@ -37,7 +38,7 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema)
     except (DeltaError, OSError) as error:
         # Whoever was first decided; what is there must be ours, whatever this error says.
         if not _is_table(uri):
-            raise WarehouseUnreachable(collection_id, f"it cannot be created: {error}") from error
+            raise WarehouseUnreachable(collection_id, f"it cannot be created: {brief(error)}") from error
     found = Collection.open(root, collection_id).table.schema()
     if found != Schema.from_arrow(schema):
         raise BadCollection(collection_id, "it exists with other columns")
@@ -129,7 +130,7 @@ def _load(uri: str, collection_id: CollectionId) -> DeltaTable:
     except TableNotFoundError as error:
         raise BadCollection(collection_id, f"there is no Delta table at {uri}") from error
     except (DeltaError, OSError) as error:
-        raise WarehouseUnreachable(collection_id, str(error)) from error
+        raise unreadable(uri, collection_id, error) from error
     found = table.metadata().configuration.get(ID_PROPERTY)
     if found != collection_id:
         raise BadCollection(collection_id, f"its folder holds collection {found!r}")

@@ -19,6 +19,7 @@ from airflow_provider_mzshare.errors import WarehouseUnreachable
 from airflow_provider_mzshare.storage import deltalog
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.commits import KEEP_LOG
+from airflow_provider_mzshare.storage.damage import brief
 from airflow_provider_mzshare.storage.durability import local_path, sync_filesystem
 from airflow_provider_mzshare.storage.faults import check_room, warehouse_fault
 from airflow_provider_mzshare.storage.uris import collection_uri
@@ -61,7 +62,7 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
     except (DeltaError, OSError) as error:
         if fault := warehouse_fault(collection.root, error):
             raise fault from error
-        raise WarehouseUnreachable(collection.collection_id, f"compaction failed: {error}") from error
+        raise WarehouseUnreachable(collection.collection_id, f"compaction failed: {brief(error)}") from error
     # The small files leave the newest version now: the large one must not be lost to a power cut.
     sync_filesystem(collection.root)
     collection.refresh()

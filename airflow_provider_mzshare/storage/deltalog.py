@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs as pafs
+import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
+
+from airflow_provider_mzshare.storage.fanout.faults import fault_of
 
 LOG = "_delta_log"
 METADATA_PREFIX = "mz_"
@@ -99,6 +103,20 @@ def last_checkpoint(filesystem: pafs.FileSystem) -> int | None:
             return int(json.loads(file.read())["version"])
     except FileNotFoundError:
         return None
+
+
+def checkpoint_columns(filesystem: pafs.FileSystem, path: str, names: Sequence[str]) -> pa.Table | None:
+    """Columns of a checkpoint, each with a value somewhere; None where it cannot give them."""
+    try:
+        with filesystem.open_input_file(path) as file:
+            # In this thread alone: Arrow's own could let go of the file's bytes after the interpreter has ended.
+            table = pq.ParquetFile(file, pre_buffer=False).read(list(names), use_threads=False).select(list(names))
+    except (OSError, ValueError, KeyError) as error:
+        if fault_of(error):
+            raise
+        return None
+    needed = [name for name in names if name in ("protocol", "metaData")]
+    return table if all(table.column(name).null_count < table.num_rows for name in needed) else None
 
 
 def find_tick(filesystem: pafs.FileSystem, app_id: str, mz_timestamp: int, *, newest: int) -> TickCommit | None:

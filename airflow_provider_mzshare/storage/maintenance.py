@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage import audit, deltalog
@@ -104,14 +103,7 @@ def _unneeded_log(collection: Collection, keep_from: int) -> list[pafs.FileInfo]
 
 def _is_whole(collection: Collection, path: str) -> bool:
     """Can this checkpoint stand alone? It must give protocol, metadata and our transaction, not only open."""
-    try:
-        with collection.filesystem.open_input_file(path) as file:
-            # In this thread alone: Arrow's own could let go of the file's bytes after the interpreter has ended.
-            names = ["protocol", "metaData", "txn"]
-            table = pq.ParquetFile(file, pre_buffer=False).read(names, use_threads=False).select(names)
-    except (OSError, ValueError, KeyError):
-        return False
-    has_transaction = any(
+    table = deltalog.checkpoint_columns(collection.filesystem, path, ("protocol", "metaData", "txn"))
+    return table is not None and any(
         txn and txn.get("appId") == collection.collection_id for txn in table.column("txn").to_pylist()
     )
-    return has_transaction and all(table.column(name).null_count < table.num_rows for name in ("protocol", "metaData"))

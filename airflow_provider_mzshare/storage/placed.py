@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_mzshare.errors import WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections import collection_exists
+from airflow_provider_mzshare.storage.damage import brief
 from airflow_provider_mzshare.storage.fanout.plan import errors_schema
 from airflow_provider_mzshare.storage.reading import Snapshot, open_snapshot
 from airflow_provider_mzshare.types.ids import CollectionId
@@ -47,7 +48,7 @@ class PlacedRows:
         try:
             return self._snapshot.rows(columns, only)
         except (OSError, pa.ArrowException) as error:
-            raise WarehouseUnreachable(self._id, str(error)) from error
+            raise WarehouseUnreachable(self._id, brief(error)) from error
 
 
 def _within(partition: int, lower: int, upper: int) -> pc.Expression:

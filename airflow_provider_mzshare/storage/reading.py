@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.damage import brief
 from airflow_provider_mzshare.storage.durability import local_path
 from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
@@ -116,7 +117,7 @@ def open_snapshot(root: str, path: str, version: int) -> Snapshot:
         return Snapshot(table.to_pyarrow_dataset(filesystem=filesystem), filesystem is not None)
     except (DeltaError, OSError) as error:
         raise NotReadable(
-            f"collection {path} has no readable version {version}: {error}", hint="mzshare status"
+            f"collection {path} has no readable version {version}: {brief(error)}", hint="mzshare status"
         ) from error
 
 

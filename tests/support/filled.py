@@ -57,19 +57,20 @@ class Filled:
         lower = store.load().upper
         upper = Position({"0": lower[0] + len(records)})
         tick = store.mint(holder, lower=lower, upper=upper, incarnation=TOPIC_ID)
-        rows = [
-            {"key": None, "value": json.dumps(record).encode(), "partition": 0, "offset": lower[0] + n, "timestamp": 0}
-            for n, record in enumerate(records)
-        ]
-        batch = pa.RecordBatch.from_pylist(rows, INPUT_SCHEMA)
         outcomes: dict[ItemId, Outcome] = {
-            member.table_id: Left("full") if member.table_id in stall else self._write(member, tick, batch)
+            member.table_id: Left("full") if member.table_id in stall else self.write(member, tick, records)
             for member in store.members()
         }
         store.commit(holder, tick.number, outcomes, {})
         return tick
 
-    def _write(self, member: CatalogMember, tick: Tick, batch: pa.RecordBatch) -> Done:
+    def write(self, member: CatalogMember, tick: Tick, records: Sequence[Mapping[str, Any]]) -> Done:
+        """Write and commit a tick of these records to one table's collections."""
+        rows = [
+            {"key": None, "value": json.dumps(r).encode(), "partition": 0, "offset": tick.lower[0] + n, "timestamp": 0}
+            for n, r in enumerate(records)
+        ]
+        batch = pa.RecordBatch.from_pylist(rows, INPUT_SCHEMA)
         plan = MemberPlan(
             table_id=member.table_id,
             format=member.spec.format,
@@ -87,7 +88,7 @@ class Filled:
             files = result.files[role] if result else []
             version = self._commit(name, tick, [FileWritten(f.path, f.size, f.stats, time.time()) for f in files])
             hashed = f"{result.hash(role) if result else 0:032x}"
-            written.append(Written(name, version, sum(f.rows for f in files), hashed))
+            written.append(Written(name, version, sum(f.rows for f in files), hashed, tick.number, tick.mz_timestamp))
         return Done(tuple(written), rows=written[1].rows, errors=written[0].rows)
 
     def _commit(self, name: CollectionId, tick: Tick, files: Sequence[FileWritten]) -> int:

@@ -54,6 +54,7 @@ class Log:
 
     ticks: tuple[Tick, ...] = ()
     written: list[Written] = field(default_factory=list)
+    damages: dict[CollectionId, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.ticks:
@@ -87,6 +88,9 @@ class Log:
 
     def advance_since(self, holder: Holder) -> None:
         """Nothing is retained for less than for ever here."""
+
+    def note_damage(self, collection_id: CollectionId, problem: str) -> None:
+        self.damages[collection_id] = problem
 
 
 def writer(kind: type[Kind], log: Log, root: Path, job: str = "job-1") -> Kind:

@@ -8,6 +8,7 @@ from sqlalchemy import select, tuple_, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.changes import change
+from airflow_provider_mzshare.control.catalog.damages import note_damage
 from airflow_provider_mzshare.control.catalog.engine import Catalog
 from airflow_provider_mzshare.control.catalog.follows import write_followed, write_reading
 from airflow_provider_mzshare.control.catalog.models import BackfillRow, CollectionRow, TickRow
@@ -66,6 +67,10 @@ class CatalogBackfillStore(BackfillStore):
     def last_written(self) -> Mapping[CollectionId, int]:
         with self._catalog.read() as session:
             return last_written(session, written_collections(self._source_id))
+
+    def note_damage(self, collection_id: CollectionId, problem: str) -> None:
+        with self._catalog.write() as session:
+            note_damage(session, collection_id, problem)
 
     def advance_since(self, holder: Holder) -> None:
         """Nothing to do: the groups move it for a new table, and a healing one keeps what it had."""

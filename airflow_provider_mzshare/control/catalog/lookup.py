@@ -10,6 +10,7 @@ from typing import Literal
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.damages import current_damage
 from airflow_provider_mzshare.control.catalog.models import ItemRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.naming import Name, display_name
 from airflow_provider_mzshare.control.catalog.object_models import ItemKind, OutputRow, ProgressRow, ViewRow
@@ -79,6 +80,8 @@ class TableItem(_Named):
     errors: int
     created_at: int
     kind: ItemKind = "table"
+    damage: str | None = None
+    """What of its current generation was found damaged."""
 
 
 @dataclass(frozen=True)
@@ -203,8 +206,8 @@ def _sources() -> Select[ItemRow, SourceRow]:
     return joined.execution_options(populate_existing=True)
 
 
-def _tables() -> Select[ItemRow, TableRow]:
-    joined = select(ItemRow, TableRow).select_from(TableRow).join(ItemRow, known_as())
+def _tables() -> Select[ItemRow, TableRow, str | None]:
+    joined = select(ItemRow, TableRow, current_damage()).select_from(TableRow).join(ItemRow, known_as())
     return joined.execution_options(populate_existing=True)
 
 
@@ -225,7 +228,7 @@ def _source_item(item: ItemRow, row: SourceRow) -> SourceItem:
     )
 
 
-def _table_item(item: ItemRow, row: TableRow) -> TableItem:
+def _table_item(item: ItemRow, row: TableRow, damage: str | None) -> TableItem:
     return TableItem(
         id=row.id,
         name=(item.schema_name, item.name),
@@ -246,4 +249,5 @@ def _table_item(item: ItemRow, row: TableRow) -> TableItem:
         errors=row.errors,
         created_at=item.created_at,
         kind=kind_known_as(item),
+        damage=damage,
     )

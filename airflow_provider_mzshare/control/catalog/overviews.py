@@ -55,7 +55,7 @@ class SourceOverview:
     rate: float | None
     """Offsets per second over the last ticks; None while there are too few."""
     tables: Mapping[str, int]
-    """How many per status."""
+    """How many per status; damaged ones count as that alone."""
     job: Job | None
     """The newest of its ingestion app, running or ended."""
 
@@ -110,7 +110,7 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
         pending_tick=pending[-1] if pending else None,
         age_ms=max(0, now - last.committed_at) if last and last.committed_at is not None else None,
         rate=rate_of(committed),
-        tables=Counter(table.status for table in list_tables(session, source_id)),
+        tables=Counter("damaged" if table.damage else table.status for table in list_tables(session, source_id)),
         job=jobs[0] if jobs else None,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.damages import note_damage
 from airflow_provider_mzshare.control.catalog.decisions import (
     write_committed,
     write_lease,
@@ -148,6 +149,10 @@ class CatalogTickStore(TickStore):
         with self._catalog.locked(self._source_id) as (session, state):
             committed = rules.commit(state, holder, number, outcomes)
             write_committed(session, state, committed, stats, self._clock())
+
+    def note_damage(self, collection_id: CollectionId, problem: str) -> None:
+        with self._catalog.write() as session:
+            note_damage(session, collection_id, problem)
 
     def advance_since(self, holder: Holder) -> None:
         with self._catalog.locked(self._source_id) as (session, state):

@@ -71,6 +71,10 @@ def table_standing(table: TableOverview, source: SourceOverview) -> Standing:
     """What stalls a table is its own; else it is as what brings it its rows is."""
     item, of_source = table.item, source_standing(source)
     name = str(QualifiedName(*item.name))
+    if item.damage:
+        # Whatever else it does: its rows cannot be read, and only new ones help.
+        wrong = "; ".join(filter(None, (item.damage, item.reason)))
+        return Standing("stalled" if item.status == "stalled" else "failed", wrong, hints.resnapshot(name))
     if item.status == "stalled":
         return Standing("stalled", item.reason, hints.resume(name))
     if item.status in ("backfilling", "converging") and of_source.status != "stalled":

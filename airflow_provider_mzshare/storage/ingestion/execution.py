@@ -28,6 +28,7 @@ from airflow_provider_mzshare.errors import (
     TransientError,
 )
 from airflow_provider_mzshare.storage.crashpoints import Crashed, crashpoint
+from airflow_provider_mzshare.storage.damage import DamagedCollection, told
 from airflow_provider_mzshare.storage.deltalog import open_filesystem
 from airflow_provider_mzshare.storage.durability import sync_filesystem
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
@@ -42,7 +43,7 @@ from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, Tic
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome
 from airflow_provider_mzshare.storage.ticks.store import Member, WriterStore
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 from airflow_provider_mzshare.types.positions import Position
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class TickExecutor:
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity, self._read_apart = check_identity, read_apart
-        self.machine = Machine(spark, root)
+        self._store, self.machine = store, Machine(spark, root)
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
         self._passes = 0
@@ -187,7 +188,7 @@ class TickExecutor:
             except Exception as error:  # whatever it is, it is this member's
                 if ending := self._nobodys(error):
                     raise ending from error
-                result.failures[member.table_id] = short_reason(error)
+                result.failures[member.table_id] = self._reason(error)
                 continue
             if isinstance(due, Done):
                 result.outcomes[member.table_id] = due
@@ -261,9 +262,16 @@ class TickExecutor:
             elif nobodys := self._nobodys(error):
                 ending = ending or nobodys
             else:
-                result.failures[table_id] = short_reason(error)
+                result.failures[table_id] = self._reason(error)
         if ending:
             raise ending
+
+    def _reason(self, error: BaseException) -> str:
+        """Why a member failed. What is damaged is also marked as that: to try it again, or to resume, does not help."""
+        if isinstance(error, DamagedCollection):
+            with suppress(MzShareError):
+                self._store.note_damage(CollectionId(error.collection), told(error.named))
+        return short_reason(error)
 
     def _nobodys(self, error: BaseException) -> BaseException | None:
         return error if isinstance(error, NOBODYS_FAULT) else warehouse_fault(self._root, error)

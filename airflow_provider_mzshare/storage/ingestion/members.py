@@ -76,7 +76,7 @@ class MemberCommits(ABC):
         one of a predecessor conflicts; a member that fails may come back after somebody else has written it."""
         self._known: set[int] = set()
         self._last_written: Mapping[CollectionId, int] = {}
-        self._upkeep = Upkeep(root, lambda: store.advance_since(holder))
+        self._upkeep = Upkeep(root, lambda: store.advance_since(holder), store.note_damage)
 
     # ── what a kind of writer decides ─────────────────────────────────────────────────────────────────────────────────
 

@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.errors import MzShareError, WarehouseUnreachable
+from airflow_provider_mzshare.storage.checking import check_collection
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.compaction import compact
+from airflow_provider_mzshare.storage.damage import in_collection, told
 from airflow_provider_mzshare.types.ids import CollectionId
 
 log = logging.getLogger(__name__)
@@ -26,10 +28,13 @@ SINCE_SECONDS = 60.0
 class Upkeep:
     """:param root: the warehouse.
     :param advance_since: moves ``since`` as the tables' retention says.
+    :param note_damage: told what is wrong with a collection that cannot be compacted.
     """
 
-    def __init__(self, root: str, advance_since: Callable[[], None]) -> None:
-        self._root, self._advance_since = root, advance_since
+    def __init__(
+        self, root: str, advance_since: Callable[[], None], note_damage: Callable[[CollectionId, str], None]
+    ) -> None:
+        self._root, self._advance_since, self._note_damage = root, advance_since, note_damage
         self._commits: Counter[CollectionId] = Counter()
         self._asked: dict[CollectionId, None] = {}
         self._next_since = time.monotonic()
@@ -72,5 +77,11 @@ class Upkeep:
 
     def _compact(self, name: CollectionId, min_files: int) -> None:
         """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta."""
-        done = compact(Collection.open(self._root, name), min_files=min_files)
+        try:
+            done = compact(Collection.open(self._root, name), min_files=min_files)
+        except WarehouseUnreachable:
+            # Nobody else reads old files but readers.
+            if damages := check_collection(self._root, name).damages:
+                self._note_damage(name, told(in_collection(name, damages)))
+            raise
         log.info("%s compacted: %s files became %s", name, done.files_before, done.files_after)

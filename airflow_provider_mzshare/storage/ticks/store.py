@@ -59,6 +59,10 @@ class WriterStore(Protocol):
         """Move ``since`` as the tables' retention says."""
         ...
 
+    def note_damage(self, collection_id: CollectionId, problem: str) -> None:
+        """Mark a collection as damaged, for whoever looks at its table."""
+        ...
+
 
 class TickStore(LeaseStore, WriterStore, Protocol):
     """One source's log. Each call is one transaction behind the source's lock; none is repeated blindly."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,13 @@ def test_each_verdict_has_its_words_and_its_exit_code(
         3, "good is unverifiable: partition 0 begins at offset 3 upstream by now, the range at 0\n",
     )  # fmt: skip
     assert json.loads(broker_cli("verify", "good", "-o", "json").out)["verdict"] == "unverifiable"
+
+
+def test_a_damaged_table_is_told_as_that(broker_cli: Cli, pipeline: Pipeline) -> None:
+    file = min(Path(pipeline.root).glob("*-data-*/*.parquet"))
+    file.unlink()
+    line = broker_cli.error("verify", "good", "--all")
+    assert f"table good is damaged: {file.parent.name}/{file.name} is missing" in line
 
 
 def test_only_a_table_can_be_verified(broker_cli: Cli, pipeline: Pipeline) -> None:
