@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_provider_mzshare.storage import deltalog
-from airflow_provider_mzshare.storage.collections import collection_uri
 from airflow_provider_mzshare.storage.damage import Added, Damage, LogCheck
 from airflow_provider_mzshare.storage.fanout.faults import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
 from airflow_provider_mzshare.storage.faults import warehouse_fault
+from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId
 
 UNREADABLE = (OSError, pa.ArrowException, DeltaError, ValueError, KeyError, TypeError)
