@@ -52,6 +52,7 @@ def _modules(*names: str) -> list[dict[str, Any]]:
 
 _TEXT = {"type": ["string", "null"]}
 _SECONDS = {"type": ["number", "null"], "minimum": 0.1, "maximum": 3600}
+_COUNT = {"type": ["integer", "null"], "minimum": 1, "maximum": 9999}
 
 _CONNECTION_TYPE: dict[str, Any] = {
     "connection-type": "mzshare",
@@ -99,6 +100,11 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "label": "Heartbeat, seconds",
             "description": "At most half the lease.",
             "schema": _SECONDS,
+        },
+        "max_backfills": {
+            "label": "Backfills at once",
+            "description": "How many may have an app; more are queued. Empty: by the cores and memory of the machine.",
+            "schema": _COUNT,
         },
         "spark_conf": {
             "label": "Spark settings",

@@ -37,6 +37,8 @@ class Settings:
     """None: the default cache of ``compute.jars``."""
     lease_seconds: float = 15.0
     heartbeat_seconds: float = 3.0
+    max_backfills: int | None = None
+    """How many may have an app at once. None: as many as this machine has room for (``compute.machine``)."""
     spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -55,6 +57,7 @@ class Settings:
             jars=_path(env, "MZSHARE_JARS", "") if "MZSHARE_JARS" in env else None,
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
+            max_backfills=_count(env, "MZSHARE_MAX_BACKFILLS"),
             spark_conf=check_spark_conf(_spark_conf(env)),
         )
 
@@ -102,6 +105,15 @@ def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
     if not 0.1 <= value <= 3_600:
         raise BadSetting(name, text, "seconds, from 0.1 to 3600")
     return value
+
+
+def _count(env: Mapping[str, str], name: str) -> int | None:
+    text = env.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch("[1-9][0-9]{0,3}", text):
+        raise BadSetting(name, text, "a number from 1 to 9999")
+    return int(text)
 
 
 def _catalog(env: Mapping[str, str], home: Path) -> str:

@@ -107,7 +107,8 @@ def retire(
     """End the backfills of tables for good.
 
     Tables that are not live yet stall, keep their rows, and can be resumed; a new generation that is not live yet is
-    given up. Tables that were created together share a backfill, and so its end.
+    given up. Tables that were created together share a backfill, and so its end; one that others were merged into goes
+    on for those. A backfill that is queued leaves the queue, and who is next there is started.
     """
     from airflow_provider_mzshare.control.retiring import retire_backfills
 
@@ -130,7 +131,7 @@ def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> N
             set_desired(session, source.id, desired)
         outcomes = context.reconciler(catalog, chosen, stop_seconds=grace).run(only=source.id, at_once=True)
         status, _ = context.status_reader(catalog).source(source)
-    if output is Output.table and not [o for o in outcomes if o.action in ("start", "stop")]:
+    if output is Output.table and not [o for o in outcomes if o.action in ("start", "stop", "queue")]:
         _tell_verdict(status, desired)
     _report(outcomes, output)
     if desired == "running" and status.health == "stalled":

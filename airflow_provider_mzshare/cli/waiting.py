@@ -51,11 +51,10 @@ def wait(
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog, display() as report:
         item, connections = context.find_item(catalog, name), context.connections()
-        reader = context.status_reader(catalog)
+        reader, queue = context.status_reader(catalog), context.reconciler(catalog, chosen).start_queued
         bring_up = context.backfill_starter(catalog, chosen, start).bring_up
-        waiter = Waiter(
-            catalog, reader, connections, item, goal.value, max_lag=max_lag, bring_up=bring_up, report=report
-        )
+        asked: Any = {"max_lag": max_lag, "report": report, "bring_up": bring_up, "start_queued": queue}
+        waiter = Waiter(catalog, reader, connections, item, goal.value, **asked)
         source, tables = waiter.wait(timeout or None)
     record = {
         "name": name,

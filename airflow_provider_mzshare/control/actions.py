@@ -26,9 +26,13 @@ class Action:
 
 @dataclass(frozen=True)
 class GiveUp(Action):
-    """Mark a job as lost, after killing whatever is left of it."""
+    """Mark a job as lost, after killing whatever is left of it.
+
+    :param backfill_id: whose job; empty for an ingestion app's.
+    """
 
     job_id: str = ""
+    backfill_id: str = ""
     verb = "lost"
 
 
@@ -43,11 +47,35 @@ class Stop(Action):
 
 @dataclass(frozen=True)
 class Start(Action):
-    """:param backfill_id: whose app to start; empty for the source's ingestion app."""
+    """:param backfill_id: whose app to start; empty for the source's ingestion app.
+    :param since: its place among those that wait for an app: the least is next.
+    """
 
     source_id: str = ""
     backfill_id: str = ""
+    since: int = 0
     verb = "start"
+
+
+@dataclass(frozen=True)
+class Queue(Action):
+    """It should run, and waits until fewer backfills do."""
+
+    source_id: str = ""
+    backfill_id: str = ""
+    verb = "queue"
+
+
+@dataclass(frozen=True)
+class Merge(Action):
+    """Backfills of a source for which nothing was started yet become one, which reads once for all their tables.
+
+    :param backfill_ids: oldest first; the last takes the others' tables.
+    """
+
+    source_id: str = ""
+    backfill_ids: tuple[str, ...] = ()
+    verb = "merge"
 
 
 @dataclass(frozen=True)

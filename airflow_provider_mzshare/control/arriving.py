@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.overviews import ArrivalOverview, SourceOverview
+from airflow_provider_mzshare.control.queueing import Place
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 
 _CLOSE_TICKS = 2
@@ -95,12 +96,22 @@ def _held_up(arrival: ArrivalOverview, source: SourceOverview, job_alive: bool |
         return _while_it_runs(job, name)
     if source.item.desired != "running":
         return "its source was asked to stop", start
+    if arrival.place is not None:
+        return _queued(arrival.place, job, name)
     if job is not None and job.state == "failed":
         reason, hint = hints.noted(job.error or f"job {job.id} failed", name)
         return f"its backfill failed: {reason}", hint
     if job is not None and job.state in ("lost", "fenced"):
         return f"its backfill was lost and has to be started again: {job.error or job.id}", "mzshare reconcile"
     return "nothing has started its backfill yet", start
+
+
+def _queued(place: Place, job: Job | None, name: str) -> tuple[str, str]:
+    """Whoever waits for it starts it in its turn, and so does a reconciler: nothing else is to be done."""
+    told = f"{place}: it is started in its turn"
+    if job is not None and job.state in ("failed", "lost", "fenced"):
+        told = f"{told}; its last job {job.state}: {hints.reason_of(job.error or job.id)}"
+    return told, hints.command("wait", name)
 
 
 def _while_it_runs(job: Job, name: str) -> tuple[str, str]:

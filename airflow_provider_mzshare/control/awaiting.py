@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy import select
@@ -14,6 +14,7 @@ from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.backfills import Backfill, active_backfills
 from airflow_provider_mzshare.control.catalog.models import TickRow
+from airflow_provider_mzshare.control.catalog.queue import places
 from airflow_provider_mzshare.control.hints import start
 from airflow_provider_mzshare.errors import JobFailed, LaunchFailed, TerminalError, WaitTimeout
 from airflow_provider_mzshare.types.ids import ItemId, JobId
@@ -33,10 +34,13 @@ class Ingesting:
 
 @dataclass(frozen=True)
 class Backfilling:
-    """:param jobs: of each backfill that has tables to bring up. :param live: tables that need none."""
+    """:param jobs: of each backfill that has tables to bring up. :param live: tables that need none.
+    :param queued: backfills that get an app once fewer run, with their places.
+    """
 
     jobs: dict[str, JobId]
     live: tuple[str, ...]
+    queued: dict[str, str] = field(default_factory=dict)
 
 
 def await_ingestion(catalog: Catalog, source_id: ItemId, *, timeout: float, poll: float) -> Ingesting:
@@ -45,7 +49,7 @@ def await_ingestion(catalog: Catalog, source_id: ItemId, *, timeout: float, poll
 
 
 def await_backfills(catalog: Catalog, table_ids: Sequence[ItemId], *, timeout: float, poll: float) -> Backfilling:
-    """Until every backfill of these tables has an app that holds its lease; live tables need none."""
+    """Until every backfill of these tables has an app that holds its lease, or is queued; live tables need none."""
     return _until(catalog, lambda session: _backfilling(session, table_ids), timeout, poll, "the app of their backfill")
 
 
@@ -95,9 +99,13 @@ def _backfilling(session: Session, table_ids: Sequence[ItemId]) -> Backfilling |
     for table in settled:
         if table.status in ("stalled", "dropped"):
             raise JobFailed(f"table {table.display} is {table.status}{f': {table.reason}' if table.reason else ''}")
-    running = {str(backfill.id): _backfill_job(session, backfill) for backfill in backfills}
+    waiting = places(session)
+    queued = {str(backfill.id): str(waiting[backfill.id]) for backfill in backfills if backfill.id in waiting}
+    running = {str(one.id): _backfill_job(session, one) for one in backfills if one.id not in waiting}
     jobs = {backfill_id: job_id for backfill_id, job_id in running.items() if job_id is not None}
-    return Backfilling(jobs, tuple(table.display for table in settled)) if len(jobs) == len(running) else None
+    if len(jobs) < len(running):
+        return None
+    return Backfilling(jobs, tuple(table.display for table in settled), queued)
 
 
 def backfills_of(session: Session, table_ids: Sequence[ItemId]) -> Sequence[Backfill]:

@@ -28,15 +28,15 @@ _BAD_ENDS = ("failed", "lost", "fenced")
 
 @dataclass(frozen=True)
 class Started:
-    """:param tables: what it brings up. :param job: its job and process."""
+    """:param tables: what it brings up. :param came_of_it: its job and process, or its place in the queue."""
 
     backfill_id: str
     tables: tuple[str, ...]
-    job: str
+    came_of_it: str
 
     @property
     def told(self) -> str:
-        return f"started backfill {self.backfill_id} for {', '.join(self.tables)}: {self.job}"
+        return f"backfill {self.backfill_id} for {', '.join(self.tables)}: {self.came_of_it}"
 
 
 class BackfillStarter:

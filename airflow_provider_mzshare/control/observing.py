@@ -16,12 +16,16 @@ from airflow_provider_mzshare.compute.launchers.base import Launcher
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
+from airflow_provider_mzshare.control.catalog.merging import mergeable
 from airflow_provider_mzshare.control.catalog.models import BackfillRow
+from airflow_provider_mzshare.control.catalog.queue import queue, running_backfills, since_of
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state
 from airflow_provider_mzshare.control.leftovers import find_leftovers
 from airflow_provider_mzshare.control.plans import KEEP_LOGS, BackfillView, JobView, Overview, Process, SourceView
+from airflow_provider_mzshare.control.queueing import Slots
 from airflow_provider_mzshare.control.runs import handle_of
 from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.starting import backfill_limit
 from airflow_provider_mzshare.control.warehouse import collection_folders
 from airflow_provider_mzshare.errors import TransientError, UnknownItem
 from airflow_provider_mzshare.settings import Settings
@@ -40,6 +44,7 @@ class _Backfill:
     lease: Lease
     tables: tuple[str, ...]
     jobs: tuple[Job, ...]
+    since: int
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class _Source:
     jobs: tuple[Job, ...]
     backfills: dict[BackfillId, _Backfill]
     ready: tuple[str, ...]
+    merges: tuple[tuple[BackfillId, ...], ...]
 
 
 class Observer:
@@ -83,12 +89,17 @@ class Observer:
             with self._catalog.read() as session:
                 found = [_source(session, source_id) for source_id in self._source_ids(session, only)]
                 dropped = find_leftovers(session, folders, only)
+                slots = self._slots(session)
         except TransientError:
             # While the catalog was away no heart could beat: from here on they get their whole time again.
             self._hearts.clear()
             self._silent.clear()
             raise
-        return Overview(sources=tuple(self._view(source) for source in found), dropped=dropped)
+        return Overview(sources=tuple(self._view(source) for source in found), dropped=dropped, slots=slots)
+
+    def _slots(self, session: Session) -> Slots:
+        queued = tuple((one.since, str(one.backfill_id)) for one in queue(session))
+        return Slots(backfill_limit(self._settings), running_backfills(session), queued)
 
     def look_at_jobs(self, jobs: Iterable[Job]) -> tuple[JobView, ...]:
         """These alone, in their order; no heart is listened to."""
@@ -115,10 +126,11 @@ class Observer:
             tables=found.tables,
             jobs=self._jobs(item.id, item.lease, found.jobs),
             backfills=tuple(
-                BackfillView(backfill_id, backfill.tables, self._jobs(backfill_id, backfill.lease, backfill.jobs))
-                for backfill_id, backfill in found.backfills.items()
+                BackfillView(one, its.tables, self._jobs(one, its.lease, its.jobs), its.since)
+                for one, its in found.backfills.items()
             ),
             ready=found.ready,
+            merges=found.merges,
         )
 
     def _jobs(self, owner: str, lease: Lease, jobs: Collection[Job]) -> tuple[JobView, ...]:
@@ -181,22 +193,23 @@ def _is_source(session: Session, source_id: str) -> bool:
 def _source(session: Session, source_id: ItemId) -> _Source:
     tables = {table.id: str(QualifiedName(*table.name)) for table in items.list_tables(session, source_id)}
     newest = last_jobs(session, source_id, _HISTORY, kind="ingest")
-    backfills, ready = _backfills(session, source_id, tables)
+    backfills, ready, merges = _backfills(session, source_id, tables)
     return _Source(
         item=items.get_source_item(session, source_id),
         tables=len(tables),
         jobs=_once(*newest, *active_jobs(session, source_id, kind="ingest")),
         backfills=backfills,
         ready=ready,
+        merges=merges,
     )
 
 
 def _backfills(
     session: Session, source_id: ItemId, names: dict[ItemId, str]
-) -> tuple[dict[BackfillId, _Backfill], tuple[str, ...]]:
-    """Those that go on, those of which a job is left, and the tables that may converge."""
+) -> tuple[dict[BackfillId, _Backfill], tuple[str, ...], tuple[tuple[BackfillId, ...], ...]]:
+    """Those that go on, those of which a job is left; the tables that may converge; and which are to be one."""
     if not session.scalar(select(exists().where(BackfillRow.source_id == source_id))):
-        return {}, ()
+        return {}, (), ()
     state = load_state(session, get_source(session, source_id))
     tables, jobs = defaultdict(list), defaultdict(list)
     for table in arrivals.arriving(state).values():
@@ -209,11 +222,12 @@ def _backfills(
             jobs[job.backfill_id].append(job)
     leases = {backfill_id: backfill.lease for backfill_id, backfill in state.backfills.items()}
     ready = [table for table in arrivals.arriving(state) if arrivals.arm(state, table, max_lag=MAX_LAG)]
+    since = since_of(session, list(tables))
     found = {
-        one: _Backfill(leases.get(one, Lease()), tuple(sorted(tables[one])), tuple(jobs[one]))
+        one: _Backfill(leases.get(one, Lease()), tuple(sorted(tables[one])), tuple(jobs[one]), since.get(one, 0))
         for one in dict.fromkeys([*tables, *jobs])
     }
-    return found, tuple(sorted(names[table] for table in ready))
+    return found, tuple(sorted(names[table] for table in ready)), tuple(mergeable(session, state))
 
 
 def _once(*jobs: Job) -> tuple[Job, ...]:

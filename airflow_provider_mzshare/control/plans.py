@@ -13,12 +13,15 @@ from airflow_provider_mzshare.control.actions import (
     DroppedTable,
     GiveUp,
     Isolate,
+    Merge,
+    Queue,
     RemoveTable,
     Start,
     Stop,
     Tidy,
     Wait,
 )
+from airflow_provider_mzshare.control.queueing import Slots, share_out
 
 ACTIVE = frozenset({"launching", "starting", "running", "stopping"})
 """Job states that say a process should be there."""
@@ -70,6 +73,8 @@ class BackfillView:
     """Names of those it brings up."""
     jobs: tuple[JobView, ...] = ()
     """Newest first."""
+    since: int = 0
+    """Its place among those that wait for an app."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,16 @@ class SourceView:
     backfills: tuple[BackfillView, ...] = ()
     ready: tuple[str, ...] = ()
     """Names of tables that are close enough to the log to converge."""
+    merges: tuple[tuple[str, ...], ...] = ()
+    """Of its backfills, those that are to be one; the last of each takes the others' tables."""
 
 
 @dataclass(frozen=True)
 class Overview:
     sources: tuple[SourceView, ...] = ()
     dropped: tuple[DroppedTable, ...] = ()
+    slots: Slots | None = None
+    """None: any number of backfills may run."""
 
 
 def plan(overview: Overview, *, at_once: bool = False) -> list[Action]:
@@ -99,7 +108,21 @@ def plan(overview: Overview, *, at_once: bool = False) -> list[Action]:
     for source in overview.sources:
         actions += _plan_source(source, at_once)
     actions += [RemoveTable(t.name, t.why, t) for t in overview.dropped]
-    return actions
+    return actions if overview.slots is None else share_out(actions, overview.slots)
+
+
+def plan_queued(overview: Overview) -> list[Action]:
+    """Only what lets those start that wait in the queue; others that should run are a reconciler's."""
+    if overview.slots is None or not overview.slots.queued:
+        return []
+    queued = {one for _, one in overview.slots.queued}
+    actions = plan(replace(overview, slots=None))
+    merges = [a for a in actions if isinstance(a, Merge) and queued.intersection(a.backfill_ids)]
+    queued.update(merge.backfill_ids[-1] for merge in merges)
+    lost = [a for a in actions if isinstance(a, GiveUp) and a.backfill_id]
+    starts = [a for a in actions if isinstance(a, Start) and a.backfill_id in queued]
+    shared = [a for a in share_out([*lost, *merges, *starts], overview.slots) if not isinstance(a, Queue)]
+    return shared if any(isinstance(action, Start) for action in shared) else []
 
 
 def should_run(source: SourceView) -> bool:
@@ -155,7 +178,9 @@ def _plan_source(source: SourceView, at_once: bool) -> list[Action]:
     start = Start(source.name, "it should run", source.source_id)
     why_not = "" if should_run(source) else _why_not(source)
     actions = _plan_app(start, source.jobs, why_not, at_once)
-    for backfill in source.backfills:
+    merged, backfills = _merged(source)
+    actions += merged
+    for backfill in backfills:
         actions += _plan_backfill(source, backfill, at_once)
     if source.ready and source.status == "active" and source.desired == "running":
         actions.append(Arm(source.name, f"{', '.join(source.ready)} may be cut over", source.source_id))
@@ -164,9 +189,23 @@ def _plan_source(source: SourceView, at_once: bool) -> list[Action]:
     return [*actions, *tidy(source.name, source.jobs, keep), *tidy(source.name, of_backfills, keep)]
 
 
+def _merged(source: SourceView) -> tuple[list[Action], list[BackfillView]]:
+    """What waits together is made one before it is started; and its backfills as they are then."""
+    backfills = {one.backfill_id: one for one in source.backfills}
+    actions: list[Action] = []
+    for group in source.merges if source.desired == "running" else ():
+        parts = [backfills.pop(one) for one in group]
+        tables = tuple(sorted(table for one in parts for table in one.tables))
+        why = f"{', '.join(tables)} are read for at once, by backfill {group[-1]}"
+        actions.append(Merge(source.name, why, source.source_id, group))
+        backfills[group[-1]] = replace(parts[-1], tables=tables, since=min(one.since for one in parts))
+    return actions, list(backfills.values())
+
+
 def _plan_backfill(source: SourceView, backfill: BackfillView, at_once: bool) -> list[Action]:
     whose = f" for {', '.join(backfill.tables)}" if backfill.tables else ""
-    start = Start(f"backfill {backfill.backfill_id}{whose}", "it should run", source.source_id, backfill.backfill_id)
+    subject = f"backfill {backfill.backfill_id}{whose}"
+    start = Start(subject, "it should run", source.source_id, backfill.backfill_id, backfill.since)
     why_not = "" if should_backfill(source, backfill) else _why_no_backfill(source, backfill)
     is_over = not backfill.tables
     actions: list[Action] = []
@@ -195,7 +234,7 @@ def _plan_app(start: Start, jobs: tuple[JobView, ...], why_not: str, at_once: bo
     :param why_not: why it should not run; empty when it should.
     """
     lost = {job.job_id: why for job in jobs if job.active and (why := _lost(job))}
-    actions: list[Action] = [GiveUp(start.subject, why, job_id) for job_id, why in lost.items()]
+    actions: list[Action] = [GiveUp(start.subject, why, job_id, start.backfill_id) for job_id, why in lost.items()]
     alive = tuple(job.job_id for job in jobs if job.active and job.job_id not in lost)
     if why_not:
         if alive:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,8 @@ from airflow_provider_mzshare.control.actions import (
     Arm,
     GiveUp,
     Isolate,
+    Merge,
+    Queue,
     RemoveTable,
     Start,
     Stop,
@@ -24,10 +26,11 @@ from airflow_provider_mzshare.control.actions import (
 )
 from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.backfills import find_backfill
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job
 from airflow_provider_mzshare.control.catalog.models import JobState
 from airflow_provider_mzshare.control.observing import MAX_LAG, Observer
-from airflow_provider_mzshare.control.plans import plan, tidy
+from airflow_provider_mzshare.control.plans import plan, plan_queued, tidy
 from airflow_provider_mzshare.control.runs import handle_of, last_words
 from airflow_provider_mzshare.control.starting import Starter
 from airflow_provider_mzshare.control.warehouse import remove_collection, remove_folder
@@ -82,7 +85,17 @@ class Reconciler:
         outcomes = self._carry_out(actions)
         if any(isinstance(action, Isolate) for action in actions):
             outcomes += self._carry_out(self.plan(only=only, at_once=at_once))
+        if only is not None and any(isinstance(action, Queue) for action in actions):
+            # Room may be there for others that wait for longer, and nobody else may come to start them.
+            outcomes += [started for started in self.start_queued() if started.ok]
         return outcomes
+
+    def start_queued(self) -> list[Outcome]:
+        """Give room that has come free to those that wait for it, of any source, and do nothing else.
+
+        For one who waits where no reconciler is kept, and for one who has just ended a backfill.
+        """
+        return self._carry_out(plan_queued(self._observer.look()))
 
     def _carry_out(self, actions: Sequence[Action]) -> list[Outcome]:
         """Stops go together, since each may take a while."""
@@ -102,14 +115,21 @@ class Reconciler:
             self._observer.look()
         return outcomes + self.run() if self._observer.is_in_doubt else outcomes
 
-    def retire(self, backfill_id: BackfillId) -> list[Outcome]:
-        """End a backfill for good, wherever it is. Of one that is over, only what is left of it is removed."""
+    def retire(self, backfill_id: BackfillId, only: Collection[ItemId] | None = None) -> list[Outcome]:
+        """End a backfill for good, wherever it is. Of one that is over, only what is left of it is removed.
+
+        :param only: one that others were merged into goes on for those that were not asked for with one of these.
+        """
         with self._catalog.write() as session:
-            let_go = [items.get_table_item(session, one) for one in arrivals.retire_backfill(session, backfill_id)]
+            retired = arrivals.retire_backfill(session, backfill_id, only)
+            names = ", ".join(items.get_table_item(session, one).display for one in retired)
+            others = [table.display for table in find_backfill(session, backfill_id).tables]
+        subject, detail = f"backfill {backfill_id}", f"{names} had not arrived" if names else "it is over"
+        if others:
+            rest = f"it goes on for {', '.join(others)}"
+            return [Outcome(subject, "retire", f"{detail}; {rest}" if names else rest)]
         # From here on nobody starts it anew: it has no tables.
         jobs = self._jobs_of(backfill_id)
-        subject, names = f"backfill {backfill_id}", ", ".join(table.display for table in let_go)
-        detail = f"{names} had not arrived" if names else "it is over"
         alive = tuple(job.id for job in jobs if job.is_active)
         outcomes = [Outcome(subject, "retire", detail), *self._stop_all([Stop(subject, "it was retired", alive)])]
         self._await_gone(jobs)
@@ -142,6 +162,10 @@ class Reconciler:
     def _do(self, action: Action) -> str:
         if isinstance(action, Start):
             return self._starter.start(ItemId(action.source_id), BackfillId(action.backfill_id) or None)
+        if isinstance(action, Merge):
+            return self._starter.merge(ItemId(action.source_id), [BackfillId(one) for one in action.backfill_ids])
+        if isinstance(action, Queue):
+            return self._starter.queue(ItemId(action.source_id), BackfillId(action.backfill_id), action.why)
         if isinstance(action, Arm):
             return self._arm(ItemId(action.source_id))
         if isinstance(action, Isolate | Abandon):

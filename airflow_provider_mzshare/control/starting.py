@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
+
+from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.java import java_program
 from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.compute.machine import default_backfills
 from airflow_provider_mzshare.compute.masters import backfill_master
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog import queue as waiting
+from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.merging import merge_backfills
+from airflow_provider_mzshare.control.queueing import Place, at_most
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.upstreams import connection_of
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.connections import ConnectionStore
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
+
+
+def backfill_limit(settings: Settings) -> int:
+    """How many backfills may have an app at once, of all sources of the catalog."""
+    return default_backfills() if settings.max_backfills is None else settings.max_backfills
 
 
 class Starter:
@@ -28,7 +41,7 @@ class Starter:
         """The app of a source, or of one of its backfills; says what came of it."""
         with self._catalog.read() as session:
             source = items.get_source_item(session, source_id)
-        job = self.job_for(source, backfill_id)
+        job = self._job_or_requeue(source, backfill_id)
         if present := self._record(job, source_id, backfill_id):
             return present
         try:
@@ -38,6 +51,17 @@ class Starter:
                 job_rows.set_state(session, JobId(job.job_id), "failed", expect=job_rows.ACTIVE, error=error.line)
             raise
         return f"job {job.job_id}, pid {handle.pid}"
+
+    def _job_or_requeue(self, source: items.SourceItem, backfill_id: BackfillId | None) -> AppJob:
+        """One that cannot be started from here goes behind those that wait: it must not keep them from starting."""
+        try:
+            return self.job_for(source, backfill_id)
+        except MzShareError:
+            if backfill_id is not None:
+                with self._catalog.locked(source.id) as (session, _):
+                    if waiting.places(session).keys() - {backfill_id}:
+                        waiting.enter_queue(session, source.id, backfill_id, since=wall_ms())
+            raise
 
     def _record(self, job: AppJob, source_id: ItemId, backfill_id: BackfillId | None) -> str:
         """The job's row first, behind the source's lock: of two who want to start, one does.
@@ -50,6 +74,8 @@ class Starter:
             present = job_rows.active_jobs(session, source_id, kind=job.kind, backfill_id=backfill_id)
             if present:
                 return f"job {present[0].id} is there already"
+            if backfill_id is not None and (full := self._take_slot(session, source_id, backfill_id)):
+                return full
             job_rows.create_job(
                 session,
                 kind=job.kind,
@@ -61,6 +87,30 @@ class Starter:
                 job_id=JobId(job.job_id),
             )
         return ""
+
+    # ── the queue of backfills ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_slot(self, session: Session, source_id: ItemId, backfill_id: BackfillId) -> str:
+        """Counted in the transaction that writes the job: however many start apps, no more run than may."""
+        waiting.lock_starts(session)
+        if waiting.running_backfills(session) < backfill_limit(self._settings):
+            waiting.leave_queue(session, backfill_id)
+            return ""
+        waiting.enter_queue(session, source_id, backfill_id)
+        return f"{_place(session, backfill_id)}: {at_most(backfill_limit(self._settings))}"
+
+    def queue(self, source_id: ItemId, backfill_id: BackfillId, why: str) -> str:
+        """Note that it waits, for all to see; a place that it has already is kept."""
+        with self._catalog.locked(source_id) as (session, state):
+            if backfill_id not in state.backfills:
+                return f"backfill {backfill_id} is over"
+            waiting.enter_queue(session, source_id, backfill_id)
+        return why
+
+    def merge(self, source_id: ItemId, backfill_ids: Collection[BackfillId]) -> str:
+        with self._catalog.write() as session:
+            merged = merge_backfills(session, source_id, backfill_ids)
+        return f"{', '.join(merged[:-1])} into {merged[-1]}" if merged else "they are at work already, or over"
 
     def job_for(self, source: items.SourceItem, backfill_id: BackfillId | None = None) -> AppJob:
         """Everything that can be wrong here is wrong before a job exists."""
@@ -84,3 +134,8 @@ class Starter:
             spark_conf=dict(chosen.spark_conf),
             jars=[str(path) for path in jars.spark_jars(chosen.jars or jars.default_folder())],
         )
+
+
+def _place(session: Session, backfill_id: BackfillId) -> Place:
+    places = waiting.places(session)
+    return places.get(backfill_id, Place(len(places) + 1, len(places) + 1))

@@ -85,6 +85,9 @@ class TableStatus:
     """What keeps its backfill from going on."""
     location: str = ""
     """Its Delta table, relative to the warehouse."""
+    queue_place: int | None = None
+    """Of its backfill among all that wait for an app; 1 is next, of ``queue_length``."""
+    queue_length: int | None = None
 
 
 class StatusReader:
@@ -210,6 +213,8 @@ class StatusReader:
             ticks_behind=arrival.lag,
             behind=arrival.behind,
             seconds_left=pace.seconds_left if runs else None,
+            queue_place=arrival.place.number if arrival.place else None,
+            queue_length=arrival.place.of if arrival.place else None,
         )
 
 

@@ -23,6 +23,8 @@ from airflow_provider_mzshare.types.positions import Position
 
 Goal = Literal["live", "caught-up"]
 POLL_SECONDS = 0.3
+QUEUE_SECONDS = 2.0
+"""Between two looks at whether a queued backfill can be started: all sources are looked at."""
 _HOPELESS = frozenset({"stalled", "failed", "lost", "stopped"})
 
 
@@ -60,6 +62,7 @@ class Waiter:
     :param max_lag: how many ticks a table may be behind that is let converge.
     :param bring_up: starts the backfills of tables that nobody has started; what it does not start is told.
     :param report: called with each look.
+    :param start_queued: called now and then while a backfill that is waited for is queued, to start whose turn it is.
     """
 
     def __init__(
@@ -73,9 +76,11 @@ class Waiter:
         max_lag: int = 1,
         bring_up: Callable[[Sequence[ItemId]], object] = lambda tables: None,
         report: Callable[[Progress], None] = lambda progress: None,
+        start_queued: Callable[[], object] = lambda: None,
     ) -> None:
         self._catalog, self._status, self._max_lag, self._bring_up = catalog, status, max_lag, bring_up
         self._tried: set[str] = set()
+        self._start_queued, self._next_start = start_queued, 0.0
         self._item, self._goal, self._report = item, goal, report
         with catalog.read() as session:
             source_id = item.source_id if isinstance(item, items.TableItem) else item.id
@@ -100,6 +105,7 @@ class Waiter:
             self._report(progress)
             self._start(tables)
             self._arm(coming)
+            self._help_on(tables)
             if all(self._reached(table) for table in tables):
                 return source, tables
             if timeout is not None and seconds >= timeout:
@@ -138,6 +144,12 @@ class Waiter:
             if one.can_arm(self._max_lag):
                 with self._catalog.write() as session:
                     arm_table(session, one.table_id, max_lag=self._max_lag)
+
+    def _help_on(self, tables: Sequence[TableStatus]) -> None:
+        """Where no reconciler is kept, nobody else would start what is queued."""
+        if any(table.queue_place for table in tables) and time.monotonic() >= self._next_start:
+            self._start_queued()
+            self._next_start = time.monotonic() + QUEUE_SECONDS
 
     def _reached(self, table: TableStatus) -> bool:
         there = table.status == "live" and table.new_status is None and table.upper is not None

@@ -120,7 +120,10 @@ class MzShareHook(CatalogHook):
     def start_backfill(
         self, tables: Sequence[str], *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS
     ) -> Backfilling:
-        """Returns once every table that has to be brought up has an app that does it. Stalled ones go on first."""
+        """Returns once every table that has to be brought up has an app that does it, or is queued for one.
+
+        Stalled ones are resumed first.
+        """
         self._resume_stalled(tables)
         ids = [self.table(name).id for name in tables]
         with self.catalog.read() as session:

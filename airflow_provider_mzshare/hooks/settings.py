@@ -19,6 +19,7 @@ RUNNING = {
     "jars": "MZSHARE_JARS",
     "lease_seconds": "MZSHARE_LEASE_SECONDS",
     "heartbeat_seconds": "MZSHARE_HEARTBEAT_SECONDS",
+    "max_backfills": "MZSHARE_MAX_BACKFILLS",
     "spark_conf": "MZSHARE_SPARK_CONF",
 }
 _SSLMODE = "sslmode"

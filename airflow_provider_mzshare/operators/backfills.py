@@ -30,6 +30,10 @@ class StartBackfillOperator(_TablesOperator):
     generation is, are resumed first, all of them in one backfill: clearing a run whose teardown has retired its
     backfill goes on where that one ended. A task that is killed undoes nothing.
 
+    Where as many backfills run as may at once (``max_backfills`` of the connection), one is queued, and that is
+    success too: a worker is not kept waiting. It is started in its turn by whoever is there: a reconciler, ``mzshare
+    wait``, or the task that retires another backfill. The sensor after this task waits for the table all the same.
+
     :param tables: one name or several. (templated)
     :param start_timeout: how many seconds an app may take to come up.
     """
@@ -39,11 +43,14 @@ class StartBackfillOperator(_TablesOperator):
         self.start_timeout = start_timeout
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Returns the job of each backfill, and the tables that need none."""
+        """Returns the job of each backfill, the tables that need none, and the places of those that are queued."""
         tables = as_list(self.tables)
         started = self.hook.start_backfill(tables, timeout=self.start_timeout, poll=self.poll_interval)
         self.note_job(next(iter(started.jobs.values()), None))
-        return {"jobs": dict(started.jobs), "live": list(started.live)}
+        for backfill, place in started.queued.items():
+            self.log.info("backfill %s is %s; a reconciler starts it in its turn", backfill, place)
+        queued = {"queued": dict(started.queued)} if started.queued else {}
+        return {"jobs": dict(started.jobs), "live": list(started.live), **queued}
 
 
 class RetireBackfillOperator(_TablesOperator):
@@ -51,7 +58,7 @@ class RetireBackfillOperator(_TablesOperator):
 
     Meant as a teardown. Tables that are not live yet become stalled, keep their rows, and can be resumed; a new
     generation that is not live yet is given up, also one that has stalled. Tables that were created together share a
-    backfill, and so its end.
+    backfill, and so its end; one that others were merged into goes on for those. The next of the queue is started.
 
     :param tables: one name or several. (templated)
     """

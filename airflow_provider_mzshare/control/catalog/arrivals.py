@@ -5,7 +5,7 @@ Each call locks the source; the caller owns the transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
@@ -52,10 +52,11 @@ def bring_up(
     alone: bool = False,
 ) -> BackfillId:
     """Give a table to the backfill of this transaction, so that all it asks for is read once; or to one ``alone``."""
-    backfill_id = _open_backfill(session, state) if alone else _backfill_of(session, state)
+    backfill_id = _open_backfill(session, state, alone=True) if alone else _backfill_of(session, state)
     session.execute(
         insert(BackfillTableRow).values(
             backfill_id=backfill_id,
+            asked_as=backfill_id,
             table_id=table_id,
             generation=generation,
             heals=heals,
@@ -85,7 +86,7 @@ def _backfill_of(session: Session, state: SourceState) -> BackfillId:
     return opened[state.source_id]
 
 
-def _open_backfill(session: Session, state: SourceState) -> BackfillId:
+def _open_backfill(session: Session, state: SourceState, *, alone: bool = False) -> BackfillId:
     backfill_id = new_backfill_id()
     session.execute(
         insert(BackfillRow).values(
@@ -96,6 +97,7 @@ def _open_backfill(session: Session, state: SourceState) -> BackfillId:
             history_upper=state.upper,
             lease_epoch=0,
             lease_beat=0,
+            alone=alone,
         )
     )
     return backfill_id
@@ -200,19 +202,34 @@ def _arm(session: Session, state: SourceState, table_id: ItemId, max_lag: int) -
     return armed is not None
 
 
-def retire_backfill(session: Session, backfill_id: BackfillId) -> Sequence[ItemId]:
+def retire_backfill(
+    session: Session, backfill_id: BackfillId, only: Collection[ItemId] | None = None
+) -> Sequence[ItemId]:
     """End a backfill before the cutover: its tables are stalled, to be resumed; its replacements are given up.
 
     So are replacements that stalled under it: nothing else would ever let their tables be without them.
+
+    :param only: of tables that were merged into it, those that were asked for together with one of these.
     """
     state = _locked_for(session, backfill_id)
     retired = rules.arriving(state, backfill_id) | _stalled_replacements(session, state, backfill_id)
+    if only is not None:
+        together = _asked_for_with(session, backfill_id, only)
+        retired = {table_id: table for table_id, table in retired.items() if table_id in together}
     for table in retired.values():
         if rules.is_replacement(state, table):
             _give_up_replacement(session, table.table_id)
         else:
             _write(session, state, table, rules.retire(table))
     return list(retired)
+
+
+def _asked_for_with(session: Session, backfill_id: BackfillId, tables: Collection[ItemId]) -> set[ItemId]:
+    of_backfill = BackfillTableRow.backfill_id == backfill_id
+    asked = select(BackfillTableRow.asked_as).where(of_backfill, BackfillTableRow.table_id.in_(tables))
+    return set(
+        session.scalars(select(BackfillTableRow.table_id).where(of_backfill, BackfillTableRow.asked_as.in_(asked)))
+    )
 
 
 def _stalled_replacements(session: Session, state: SourceState, backfill_id: BackfillId) -> dict[ItemId, TableState]:

@@ -49,6 +49,7 @@ class Convergence:
     :param lag: ticks minted that it has not got. :param behind: the offsets in them.
     :param job_error: last words of the newest job of its backfill.
     :param certificate: of its last cutover, if it ever was brought up by a backfill.
+    :param queued: its backfill waits until fewer run.
     """
 
     table_id: ItemId
@@ -70,6 +71,7 @@ class Convergence:
     job_state: JobState | None
     job_error: str | None
     certificate: Certificate | None
+    queued: bool = False
 
     @property
     def converged(self) -> bool:
@@ -113,7 +115,8 @@ class Convergence:
     @property
     def progress(self) -> str:
         """One line for a log."""
-        return f"table {self.table} is {self._arriving_status}, {self.lag} ticks ({self.behind} offsets) behind"
+        waits = ", its backfill is queued" if self.queued else ""
+        return f"table {self.table} is {self._arriving_status}, {self.lag} ticks ({self.behind} offsets) behind{waits}"
 
     @property
     def _arriving_status(self) -> TableStatus:
@@ -196,6 +199,7 @@ def _convergence(row: Any) -> Convergence:
         job_state=job.state if job else None,
         job_error=job.error if job else None,
         certificate=to_certificate(row.CertificateRow, names) if row.CertificateRow else None,
+        queued=row.BackfillRow is not None and row.BackfillRow.queued_at is not None,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from airflow_provider_mzshare.control.catalog.base import COUNTED, Base, PositionText
@@ -19,7 +19,8 @@ JobState = Literal[
 
 
 class CounterRow(Base):
-    """``item`` numbers the items; its row is also the lock of the namespace."""
+    """``item`` numbers the items; its row is also the lock of the namespace. ``backfills`` is the lock of who may start
+    the app of one, counts nothing, and is taken after a source's."""
 
     __tablename__ = "counters"
 
@@ -137,6 +138,10 @@ class BackfillRow(Base):
     lease_epoch: Mapped[int]
     lease_job: Mapped[JobId | None] = mapped_column(Text)
     lease_beat: Mapped[int]
+    alone: Mapped[bool] = mapped_column(server_default=false())
+    """Split off from one whose app died time after time: it is not merged with others."""
+    queued_at: Mapped[int | None]
+    """Its place in the queue for an app: set when it was to be started and too many ran, until it is started."""
 
 
 class BackfillTableRow(Base):
@@ -162,6 +167,8 @@ class BackfillTableRow(Base):
     """Offsets past the table's position that some run has read already: progress within a group, for people."""
     groups: Mapped[int] = mapped_column(server_default="0")
     """How many that had records: what the rate was measured in."""
+    asked_as: Mapped[BackfillId] = mapped_column(Text, server_default="")
+    """The backfill that it was asked for with: another one, where that was merged into this."""
 
 
 class CertificateRow(Base):

@@ -20,7 +20,9 @@ from airflow_provider_mzshare.control.catalog.lookup import (
     list_tables,
 )
 from airflow_provider_mzshare.control.catalog.models import BackfillTableRow, TickRow
+from airflow_provider_mzshare.control.catalog.queue import places
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state
+from airflow_provider_mzshare.control.queueing import Place
 from airflow_provider_mzshare.storage.ticks import arrivals as rules
 from airflow_provider_mzshare.storage.ticks.state import SourceState, TableState, TableStatus
 from airflow_provider_mzshare.types.ids import BackfillId, ItemId
@@ -85,6 +87,8 @@ class ArrivalOverview:
     """That of its backfill which runs, or else the newest."""
     samples: int = 0
     """Groups that the rate was measured in."""
+    place: Place | None = None
+    """In the queue of backfills that wait for an app."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,12 @@ def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, Ar
     state = load_state(session, get_source(session, source_id))
     coming = rules.arriving(state) | dict(state.replacements)
     jobs = {one: _backfill_job(session, source_id, one) for one in {t.backfill_id for t in coming.values()} if one}
-    return {table_id: _arrival(session, state, table, jobs) for table_id, table in coming.items()}
+    queued = places(session) if not all(job and job.is_active for job in jobs.values()) else {}
+    found = {table_id: _arrival(session, state, table, jobs) for table_id, table in coming.items()}
+    return {
+        table_id: replace(one, place=queued.get(one.backfill_id) if one.backfill_id else None)
+        for table_id, one in found.items()
+    }
 
 
 def _arrival(

@@ -92,7 +92,9 @@ def _backfills(session: Session, wanted: Collection[BackfillId]) -> dict[Backfil
     for backfill_id, table_id in session.execute(healed):
         healing.setdefault(backfill_id, set()).add(table_id)
     return {
-        row.id: BackfillState(row.id, row.history_tick, lease_of(row), frozenset(healing.get(row.id, ())))
+        row.id: BackfillState(
+            row.id, row.history_tick, lease_of(row), frozenset(healing.get(row.id, ())), row.created_at, row.alone
+        )
         for row in session.scalars(query)
     }
 

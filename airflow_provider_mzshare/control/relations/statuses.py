@@ -99,7 +99,9 @@ def _arriving(table: TableOverview, source: SourceOverview, name: str) -> Standi
     if source.item.desired != "running":
         return Standing("paused", None, verdict.hint)
     if job is not None and job.state in ("failed", "lost", "fenced"):
-        return Standing("failed", verdict.held_up, verdict.hint)
+        # Its place in the queue changes as others are started, which is no change of its own.
+        failed = judge_arrival(replace(arrival, place=None), source, None, name)
+        return Standing("failed", failed.held_up, verdict.hint)
     return Standing("starting", None, verdict.hint)
 
 

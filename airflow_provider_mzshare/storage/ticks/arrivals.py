@@ -6,7 +6,7 @@ only by the mint of a tick that begins exactly where it stands (``rules.joining`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_provider_mzshare.errors import Fenced, LogConflict
@@ -166,6 +166,52 @@ def retire(table: TableState) -> TableState:
     return stalled(table, "its backfill was retired before the cutover")
 
 
+# ── merging ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def merging(state: SourceState, idle: Collection[BackfillId]) -> list[tuple[BackfillId, ...]]:
+    """Backfills that are to be one, so that all their tables are read for at once; the newest, which takes them, last.
+
+    Only such as nobody has ever held: no app of theirs can be at work. Each table keeps its own position and is brought
+    on from there, so any of them could run together. But one that is behind others is brought on first, while they
+    wait: none is made to wait for more than it has to read itself.
+
+    :param idle: those that no app was ever started for.
+    """
+    tables = arriving(state).values()
+    behind = {one: max(state.upper.gap(t.position) for t in tables if t.backfill_id == one) for one in state.backfills}
+    found = [backfill for one in idle if (backfill := state.backfills.get(one)) is not None and _is_free(backfill)]
+    left = sorted(found, key=lambda one: -behind[one.backfill_id])
+    groups = []
+    while left:
+        furthest = behind[left[0].backfill_id]
+        together = [one for one in left if 2 * behind[one.backfill_id] >= furthest]
+        left = left[len(together) :]
+        if len(together) > 1:
+            together.sort(key=lambda one: (one.asked_at, one.backfill_id))
+            groups.append(tuple(one.backfill_id for one in together))
+    return groups
+
+
+def _is_free(backfill: BackfillState) -> bool:
+    return backfill.lease.epoch == 0 and backfill.lease.job_id is None and not backfill.alone
+
+
+def merged(state: SourceState, group: Collection[BackfillId]) -> tuple[BackfillState, dict[ItemId, TableState]]:
+    """The last one of a group with all of their tables: as it is now, and the tables that came to it.
+
+    All of them are as they were: where they stand, whether they converge, and what could be read of those that heal.
+    """
+    *absorbed, into = (state.backfills[one] for one in group)
+    moved = {t.table_id: t for one in absorbed for t in arriving(state, one.backfill_id).values()}
+    whole = replace(
+        into,
+        history=max(one.history for one in (*absorbed, into)),
+        healing=into.healing.union(*(one.healing & moved.keys() for one in absorbed)),
+    )
+    return whole, {table_id: replace(t, backfill_id=into.backfill_id) for table_id, t in moved.items()}
+
+
 # ── what a decision does to the state ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -176,3 +222,8 @@ def with_arrivals(state: SourceState, changed: Mapping[ItemId, TableState]) -> S
         replaces = table_id in replacements and replacements[table_id].generation == table.generation
         (replacements if replaces else tables)[table_id] = table
     return without_idle_backfills(replace(state, tables=tables, replacements=replacements))
+
+
+def with_merged(state: SourceState, group: Collection[BackfillId]) -> SourceState:
+    whole, moved = merged(state, group)
+    return with_arrivals(replace(state, backfills={**state.backfills, whole.backfill_id: whole}), moved)

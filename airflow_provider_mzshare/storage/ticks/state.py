@@ -80,6 +80,10 @@ class BackfillState:
     lease: Lease = Lease()
     healing: frozenset[ItemId] = frozenset()
     """Tables that had ticks before: what could be read of them stays as it was."""
+    asked_at: int = 0
+    """When it was asked for; only who is older is told by it."""
+    alone: bool = False
+    """It was split off, to find the table that kills its app: it is never made one with others."""
 
 
 @dataclass(frozen=True)

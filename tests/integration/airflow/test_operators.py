@@ -181,6 +181,29 @@ def test_a_stalled_table_is_resumed_once_and_a_backfill_is_retired_once(run: Run
     run(RetireBackfillOperator, tables=["a", "b"])
 
 
+def test_a_backfill_that_has_to_wait_is_queued_and_no_worker_waits_for_it(
+    run: Run, session: Session, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MZSHARE_MAX_BACKFILLS", "1")
+    run(CreateSourceOperator, source="s", kafka_conn_id="broker", topic=topic)
+    run(CreateTableFromSourceOperator, source="s", table="a")
+    session.tick({0: 5})
+    run(CreateTableFromSourceOperator, source="s", table="b")
+    source_id = session.table("b").source_id
+    busy = Backfilling(session.catalog, source_id)
+    with session.catalog.write() as catalog:
+        jobs.create_job(catalog, kind="ingest", source_id=source_id, launcher="process", folder="")
+    run(CreateTableFromSourceOperator, source="s", table="c")
+    queued = session.table("c").backfill_id
+    assert run(StartBackfillOperator, tables=["a", "c"]) == {
+        "jobs": {},
+        "live": ["a"],
+        "queued": {queued: "queued, 1st of 1"},
+    }
+    assert run(StartBackfillOperator, tables="b") == {"jobs": {busy.id: busy.job}, "live": []}
+    assert MzShareHook().convergence("c").progress.endswith("behind, its backfill is queued")
+
+
 def test_a_run_that_is_cleared_goes_on_with_what_its_teardown_stalled(run: Run, session: Session, topic: str) -> None:
     run(CreateSourceOperator, source="s", kafka_conn_id="broker", topic=topic)
     run(CreateTableFromSourceOperator, source="s", table="a")

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
 from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.merging import merge_backfills
 from airflow_provider_mzshare.control.catalog.repairs import insert_repaired_tick, remove_pending_tick
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.errors import Fenced, LogConflict, MzShareError, NotResumable, UnknownItem
@@ -66,7 +67,7 @@ RARE = [
     "remove",
 ]
 
-ARRIVING = ["create", "follow", "follow", "follow", "arm", "arm", "resume", "resnapshot", "retire", "hold"]
+ARRIVING = ["create", "follow", "follow", "follow", "arm", "arm", "resume", "resnapshot", "retire", "hold", "merge"]
 
 STEPS = st.builds(
     Step,
@@ -129,19 +130,19 @@ class Model:
     def clear(self) -> None:
         self.state = replace(self.state, status="active")
 
-    def create(self, table: ItemId, real: TableState) -> None:
-        """The backfill's id is the catalog's choice."""
+    def create(self, table: ItemId, real: TableState, asked_at: int) -> None:
+        """The backfill's id, and when it was asked for, are the catalog's choice."""
         state, start = self.state, self.state.start
         if state.upper == start:
             new = TableState(table, "created", 1, 1, start, start, next_tick=state.last_number + 1)
         else:
             new = TableState(table, "backfilling", 1, 1, start, start, backfill_id=real.backfill_id)
         self.state = replace(state, tables={**state.tables, table: new})
-        self.note_backfill(real.backfill_id)
+        self.note_backfill(real.backfill_id, asked_at)
 
-    def note_backfill(self, backfill_id: BackfillId | None, *healing: ItemId) -> None:
+    def note_backfill(self, backfill_id: BackfillId | None, asked_at: int, *healing: ItemId) -> None:
         if backfill_id is not None and backfill_id not in self.state.backfills:
-            new = BackfillState(backfill_id, self.state.last_number, healing=frozenset(healing))
+            new = BackfillState(backfill_id, self.state.last_number, healing=frozenset(healing), asked_at=asked_at)
             self.state = replace(self.state, backfills={**self.state.backfills, backfill_id: new})
 
     def hold(self, backfill_id: BackfillId, job: JobId) -> None:
@@ -291,7 +292,21 @@ class Pair:
                 self.created.append(items.create_table(session, name=name, source_id=self.source, spec=TABLE))
 
         real()
-        self.model.create(self.created[-1], self.store.load().tables[self.created[-1]])
+        made = self.store.load().tables[self.created[-1]]
+        self.model.create(self.created[-1], made, self._asked_at(made.backfill_id))
+
+    def _asked_at(self, backfill_id: BackfillId | None) -> int:
+        return self.store.load().backfills[backfill_id].asked_at if backfill_id else 0
+
+    def _merge(self, step: Step) -> None:
+        """Those that nobody has held; now and then somebody is faster."""
+        state = self.model.state
+        for group in arriving.merging(state, state.backfills):
+            if not step.right:
+                self._write(merge_backfills, self.source, group[:1])
+                continue
+            self._write(merge_backfills, self.source, group)
+            self.model.state = arriving.with_merged(self.model.state, group)
 
     def _backfill(self, step: Step) -> BackfillId | None:
         backfills = sorted(self.model.state.backfills)
@@ -354,7 +369,7 @@ class Pair:
         after = self.store.load()
         now = (after.replacements.get(table) or after.tables[table]).backfill_id
         assert now is not None
-        self.model.note_backfill(now, *([table] if heals else []))
+        self.model.note_backfill(now, self._asked_at(now), *([table] if heals else []))
         resumed = arriving.resume(found, now)
         self.model.state = arriving.with_arrivals(self.model.state, {table: resumed})
 
@@ -373,7 +388,7 @@ class Pair:
         wanted = TableState(table, "backfilling", new.generation, 1, current.start, current.start, next_tick=1)
         assert new == replace(wanted, backfill_id=new.backfill_id)
         assert new.generation > max(current.generation, earlier.generation if earlier else 0)
-        self.model.note_backfill(new.backfill_id)
+        self.model.note_backfill(new.backfill_id, self._asked_at(new.backfill_id))
         self.model.state = replace(self.model.state, replacements={**state.replacements, table: new})
 
     def _drop(self, step: Step) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -37,10 +37,12 @@ class Home:
     launcher: ProcessLauncher
     connections: EnvConnections
 
-    def reconciler(self, *, stop_seconds: float = 20, term_seconds: float = 20) -> Reconciler:
+    def reconciler(
+        self, *, stop_seconds: float = 20, term_seconds: float = 20, max_backfills: int | None = None
+    ) -> Reconciler:
         return Reconciler(
             self.catalog,
-            self.settings,
+            replace(self.settings, max_backfills=max_backfills or self.settings.max_backfills),
             self.connections,
             self.launcher,
             stop_seconds=stop_seconds,
@@ -145,6 +147,7 @@ def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator
             "MZSHARE_JARS": str(jars),
             "MZSHARE_LEASE_SECONDS": "1",
             "MZSHARE_HEARTBEAT_SECONDS": "0.1",
+            "MZSHARE_MAX_BACKFILLS": "4",
         }
     )
     catalog = Catalog(settings.catalog_url)
@@ -164,5 +167,6 @@ def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator
 
 def done(outcomes: list[Outcome], *actions: str) -> list[tuple[str, str]]:
     """What was done, without tidying up unless asked for."""
-    wanted = actions or ("start", "stop", "lost", "wait", "remove", "arm", "retire", "isolate", "abandon")
+    started = ("start", "queue", "merge", "wait", "arm")
+    wanted = actions or (*started, "stop", "lost", "remove", "retire", "isolate", "abandon")
     return [(outcome.action, outcome.subject) for outcome in outcomes if outcome.action in wanted]

@@ -9,7 +9,10 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog import items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.backfills import active_backfills
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
+from airflow_provider_mzshare.control.catalog.queue import enter_queue
 from airflow_provider_mzshare.control.maintenance import maintain
 from airflow_provider_mzshare.storage.ticks.state import Left
 from tests.support.relations import Described, Running
@@ -149,3 +152,39 @@ def test_the_history_is_pruned_by_age_and_the_last_change_stays(auction: Describ
     assert maintained(31) == [told[-1]]
     assert auction.history(gone) == []
     assert auction.status("a")[0] == told[-1]
+
+
+def test_backfills_show_who_has_an_app_and_who_waits_at_which_place(auction: Described) -> None:
+    Running(auction, "a").tick({BIDS: 10})
+    auction.run("CREATE SOURCE b FROM LOAD GENERATOR AUCTION", "CREATE TABLE x FROM SOURCE b (REFERENCE bids)")
+    Running(auction, "b").tick({BIDS: 10})
+    for name, source in (("one", "a"), ("two", "a"), ("three", "b"), ("four", "a")):
+        auction.run(f"CREATE TABLE {name} FROM SOURCE {source} (REFERENCE bids)")
+    with auction.catalog.write() as session:
+        one, two, three, four = sorted(active_backfills(session), key=lambda found: int(found.tables[0].table_id[1:]))
+        for place, waiting in ((7, two), (5, three)):
+            enter_queue(session, waiting.source_id, waiting.id, since=place)
+        job = job_rows.create_job(
+            session, kind="backfill", source_id=one.source_id, launcher="process", folder="", backfill_id=one.id
+        )
+    rows = auction.query("SELECT id, source_id, tables, state, queue_place, queue_length, job_id FROM mz_backfills")
+    told = {row.pop("id"): tuple(row.values()) for row in rows}
+    a, b = auction.id("a"), auction.id("b")
+    assert told == {
+        one.id: (a, 1, "running", None, None, job),
+        two.id: (a, 1, "queued", 2, 2, None),
+        three.id: (b, 1, "queued", 1, 2, None),
+        four.id: (a, 1, "waiting", None, None, None),
+    }
+    before = auction.history(auction.id("two"))
+    assert auction.status("two") == ("starting", None), "a place changes too often to be a status"
+    row = auction.one("SELECT details FROM mz_source_statuses WHERE name = 'two'")
+    assert json.loads(row["details"]) == {"hints": ["mzshare wait public.two"]}
+    with auction.catalog.write() as session:
+        job_rows.set_state(session, job, "failed", expect=ACTIVE, error="no memory")
+        enter_queue(session, a, one.id)
+    assert auction.status("one") == ("failed", "its backfill failed: no memory"), "without its place"
+    with auction.catalog.write() as session:
+        items.set_desired(session, b, "stopped")
+    assert auction.one(f"SELECT queue_place FROM mz_backfills WHERE id = '{two.id}'")["queue_place"] == 1
+    assert auction.history(auction.id("two")) == before

@@ -16,7 +16,7 @@ from tests.support.simulation.topic import Topic
 
 TOLD: dict[type, tuple[str, ...]] = {
     Catalog: (
-        "claim", "create_tables", "drop_table", "resume", "resnapshot", "arm", "retire", "mint", "mint_empty",
+        "claim", "create_tables", "drop_table", "resume", "resnapshot", "merge", "arm", "retire", "mint", "mint_empty",
         "begin_attempt", "spare_attempt", "commit", "follow",
     ),
     Delta: ("append", "send", "land", "lose"),

@@ -134,6 +134,8 @@ class Catalog(Tables):
             outcome = outcomes[table_id]
             if isinstance(outcome, Done):
                 self._record(outcome.written)
+                if after.since > self.readable_since.get((table_id, after.generation), after.since):
+                    raise Violation(f"{table_id}: what could be read before it healed cannot be any more")
                 if self._mutant is Mutant.SINCE_NOT_MOVED:
                     before = arrivals.arriving(state, backfill)[table_id]
                     moved[table_id] = replace(after, since=before.since or self.ticks[first - 1].mz_timestamp)

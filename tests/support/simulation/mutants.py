@@ -29,6 +29,8 @@ class Mutant(Enum):
     HEAL_UNDER_NEW_APP_ID = "a stalled table is healed under another application id"
     TICKS_AFTER_LOAD = "a backfill executes ticks that were minted after it looked at its tables"
     FOLLOW_WITHOUT_LEASE = "a backfill moves its tables without holding its lease"
+    MERGED_AT_ONE_PLACE = "backfills that are merged go on where the foremost of their tables stands"
+    MERGED_WITHOUT_HEALING = "a backfill that is merged forgets which of its tables heal"
     # Cutover.
     INEXACT_CUTOVER = "a table is cut over where its position has reached the tick's lower on some partition only"
     ARMED_BEFORE_HISTORY = "a cutover is armed before the history is complete"

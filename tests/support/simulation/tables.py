@@ -52,6 +52,8 @@ class Tables:
         """What has happened, to show that it does."""
         self.fenced_changes: list[str] = []
         """Changes by a holder that had lost its lease: there must be none."""
+        self.readable_since: dict[tuple[ItemId, int], int] = {}
+        """Of tables that were healed: what could be read of them stays so."""
         self._clock = 1000
         self._ids, self._backfills = 1, 0
         self._heals: Counter[ItemId] = Counter()
@@ -122,6 +124,8 @@ class Tables:
         backfill = self._new_backfill(frozenset({table_id} if heals else ()))
         self.state = arrivals.with_arrivals(self.state, {table_id: arrivals.resume(table, backfill)})
         self._heals[table_id] += heals
+        if heals:
+            self.readable_since[table_id, table.generation] = table.since
         self.counts["heals"] += heals
         self.counts["second heals"] += heals and self._heals[table_id] == 2
         return True
@@ -144,6 +148,24 @@ class Tables:
         )
         self._write(replacements={**state.replacements, table_id: new})
         return True
+
+    def merge(self) -> None:
+        """Backfills that nobody has held yet become one."""
+        for group in arrivals.merging(self.state, self.state.backfills):
+            into, before = group[-1], self.state
+            spread = {t.next_tick for one in group for t in arrivals.arriving(before, one).values()}
+            self.counts["merges"] += 1
+            self.counts["merges at several ticks"] += len(spread) > 1
+            self.counts["merges that heal"] += any(before.backfills[one].healing for one in group[:-1])
+            self.state = arrivals.with_merged(before, group)
+            if self._mutant is Mutant.MERGED_AT_ONE_PLACE:
+                tables = arrivals.arriving(self.state, into)
+                first = max(tables.values(), key=lambda table: table.next_tick)
+                at = {"position": first.position, "next_tick": first.next_tick}
+                self.state = arrivals.with_arrivals(self.state, {k: replace(t, **at) for k, t in tables.items()})
+            if self._mutant is Mutant.MERGED_WITHOUT_HEALING:
+                kept = replace(self.state.backfills[into], healing=before.backfills[into].healing)
+                self.state = changed(self.state, backfills={**self.state.backfills, into: kept})
 
     def arm(self, max_lag: int) -> None:
         for table_id, table in arrivals.arriving(self.state).items() if self.state.backfills else ():
@@ -177,7 +199,7 @@ class Tables:
     def _new_backfill(self, healing: frozenset[ItemId]) -> BackfillId:
         self._backfills += 1
         backfill = BackfillId(f"b{self._backfills}")
-        state = BackfillState(backfill, self.state.last_number, healing=healing)
+        state = BackfillState(backfill, self.state.last_number, healing=healing, asked_at=self._backfills)
         self.state = changed(self.state, backfills={**self.state.backfills, backfill: state})
         self.counts["backfills beside another"] += len(self.state.backfills) > 1
         return backfill

@@ -121,6 +121,9 @@ class World:
         if self.catalog.state.backfills:
             self.catalog.retire(self.random.choice(list(self.catalog.state.backfills)))
 
+    def _merge(self) -> None:
+        self.catalog.merge()
+
     def _land(self) -> None:
         for delta in self.catalog.delta.values():
             if delta.in_flight and delta.land():
@@ -204,6 +207,7 @@ _WEIGHED: list[tuple[Callable[[World], None], int]] = [
     (World._resume, 8),
     (World._resnapshot, 3),
     (World._retire, 2),
+    (World._merge, 4),
     (World._land, 8),
     (World._upkeep, 3),
     (World._add_partition, 1),

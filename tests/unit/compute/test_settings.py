@@ -58,6 +58,10 @@ def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processe
         ("MZSHARE_LEASE_SECONDS", "soon"),
         ("MZSHARE_LEASE_SECONDS", "nan"),
         ("MZSHARE_HEARTBEAT_SECONDS", "14"),
+        ("MZSHARE_MAX_BACKFILLS", "0"),
+        ("MZSHARE_MAX_BACKFILLS", "-1"),
+        ("MZSHARE_MAX_BACKFILLS", "many"),
+        ("MZSHARE_MAX_BACKFILLS", "10000"),
         ("MZSHARE_SPARK_CONF", "[]"),
         ("MZSHARE_SPARK_CONF", '{"spark.driver.extraJavaOptions": "-javaagent:x"}'),
         ("MZSHARE_SPARK_CONF", '{"spark.jars": "x.jar"}'),
@@ -86,6 +90,11 @@ def test_a_heartbeat_that_is_given_must_fit_the_lease() -> None:
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*,3]", "spark://a:7077", "spark://a:7077,b:7077"])
 def test_masters_that_are_accepted(master: str) -> None:
     assert Settings.from_environment({"MZSHARE_MASTER": master}).master == master
+
+
+def test_how_many_backfills_may_run_is_left_to_the_machine_unless_it_is_said() -> None:
+    assert Settings.from_environment({}).max_backfills is None
+    assert Settings.from_environment({"MZSHARE_MAX_BACKFILLS": "12"}).max_backfills == 12
 
 
 def test_warehouse_may_be_an_object_store_or_a_file_uri() -> None:

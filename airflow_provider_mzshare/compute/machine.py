@@ -1,0 +1,42 @@
+"""What this machine has room for. A container's own limits count, where it has some."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+
+GIB = 1 << 30
+APP_GIB = 2
+"""What a driver takes with its Python workers, unless its settings say otherwise."""
+_CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def default_backfills(cores: int | None = None, memory: int | None = None) -> int:
+    """How many backfills may run at once: each takes half of the cores at the lowest priority, and an app's memory.
+
+    Two where there is memory for them: one that takes long, or is paused, must not keep all others from arriving.
+    """
+    by_cores = max(2, (cores or usable_cores()) // 2)
+    return max(1, min(by_cores, (memory or usable_memory()) // (APP_GIB * GIB)))
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def usable_memory() -> int:
+    return min([int(psutil.virtual_memory().total), *_container_limits()])
+
+
+def _container_limits() -> list[int]:
+    limits = []
+    for path in _CONTAINER:
+        try:
+            text = path.read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            limits.append(int(text))
+    return limits

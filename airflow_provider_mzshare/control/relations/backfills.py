@@ -1,0 +1,55 @@
+"""The relation of backfills that are under way: who has an app, and who waits for one."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.control.relations.dialects import Dialect
+from airflow_provider_mzshare.control.relations.relation import Column, Relation
+
+_ARRIVING = "status IN ('backfilling', 'converging')"
+_ACTIVE = "state IN ('launching', 'starting', 'running', 'stopping')"
+
+
+def _backfills(d: Dialect) -> str:
+    """The queue is the one of ``catalog.queue``: those that were refused an app, of sources that should run."""
+    brought = (
+        f"SELECT backfill_id, COUNT(*) AS tables FROM (SELECT backfill_id FROM tables WHERE {_ARRIVING} UNION ALL "
+        f"SELECT backfill_id FROM replacements WHERE {_ARRIVING}) AS n GROUP BY backfill_id"
+    )
+    job = f"SELECT MAX(j.number) FROM jobs AS j WHERE j.backfill_id = b.id AND j.{_ACTIVE}"
+    waits = "j.id IS NULL AND b.queued_at IS NOT NULL AND s.status <> 'dropped' AND s.desired = 'running'"
+    found = (
+        "SELECT b.id, b.source_id, a.tables, b.created_at, b.queued_at, j.id AS job_id, "
+        f"{d.truth(waits)} AS waits FROM backfills AS b JOIN ({brought}) AS a ON a.backfill_id = b.id "
+        f"JOIN sources AS s ON s.id = b.source_id LEFT JOIN jobs AS j ON j.number = ({job})"
+    )
+    state = "CASE WHEN q.job_id IS NOT NULL THEN 'running' WHEN q.waits THEN 'queued' ELSE 'waiting' END"
+    place = "ROW_NUMBER() OVER (PARTITION BY q.waits ORDER BY q.queued_at, q.id)"
+    length = "COUNT(*) OVER (PARTITION BY q.waits)"
+    return (
+        f"SELECT q.id, q.source_id, q.tables, {state}, CASE WHEN q.waits THEN {place} END, "
+        f"CASE WHEN q.waits THEN {length} END, q.job_id, {d.time('q.created_at')} FROM ({found}) AS q"
+    )
+
+
+BACKFILLS = (
+    Relation(
+        "mz_internal",
+        "mz_backfills",
+        "Backfills that have tables to bring up. No more of them have an app than `MZSHARE_MAX_BACKFILLS` says.",
+        (
+            Column("id", "the backfill"),
+            Column("source_id", "its source"),
+            Column("tables", "how many it brings up", "bigint"),
+            Column(
+                "state",
+                "`running`: it has an app; `queued`: it gets one once fewer run; `waiting`: nobody has started it, or "
+                "not again yet",
+            ),
+            Column("queue_place", "of one that is queued: 1 is next", "bigint"),
+            Column("queue_length", "how many are queued", "bigint"),
+            Column("job_id", "its app's job"),
+            Column("created_at", "when it was asked for"),
+        ),
+        _backfills,
+    ),
+)
