@@ -11,6 +11,7 @@ from airflow_provider_mzshare.control import table_plans
 from airflow_provider_mzshare.control.answers import name_pair
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.lookup import output_of
+from airflow_provider_mzshare.control.catalog.lookup_many import find_all
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state
 from airflow_provider_mzshare.control.executing.foreseen import ForeseenNames, Made
 from airflow_provider_mzshare.control.legacy.outputs import check_shape
@@ -62,6 +63,9 @@ class Checks:
         self._asked: dict[tuple[ItemId, Position], Mapping[str, float]] = {}
         self._offered: dict[ItemId, References] = {}
         self._opened: dict[ItemId, Upstream] = {}
+        self._found: dict[items.Name, items.Item | None] = {}
+        self._states: dict[ItemId, SourceState] = {}
+        self._starts: dict[ItemId, Position] = {}
         self._closing = ExitStack()
 
     def __enter__(self) -> Checks:
@@ -71,6 +75,7 @@ class Checks:
         self._closing.close()
 
     def run(self, statements: Sequence[sql.Statement]) -> Iterator[Checked[Any]]:
+        self._look_up(statements)
         for statement in statements:
             if isinstance(statement, sql.Explain):
                 yield self._check(statement.statement, explained=True)
@@ -152,13 +157,15 @@ class Checks:
         return Checked(statement, explained, sizes=sizes, references=references, source_id=source.id)
 
     def _first_start(self, source: items.SourceItem) -> Position | None:
-        """A source that began at the earliest record: look again where that is now."""
+        """A source that began at the earliest record: look again where that is now. Asked once for all its tables."""
         start = start_of(source.spec)
         if start.mode != "earliest":
             return None
-        upstream = self._upstream(source)
-        upstream.check_identity(source.incarnation)
-        return upstream.resolve_start(start)
+        if source.id not in self._starts:
+            upstream = self._upstream(source)
+            upstream.check_identity(source.incarnation)
+            self._starts[source.id] = upstream.resolve_start(start)
+        return self._starts[source.id]
 
     def _altered_table(self, statement: sql.AlterTable, explained: bool) -> Checked[sql.AlterTable]:
         table = self._present(statement.name)
@@ -224,12 +231,28 @@ class Checks:
         behind = self._names.behind(name)
         if not isinstance(behind, QualifiedName):
             return None
-        with self._catalog.read() as session:
-            return items.find(session, name_pair(behind))
+        pair = name_pair(behind)
+        if pair not in self._found:
+            with self._catalog.read() as session:
+                self._found[pair] = items.find(session, pair)
+        return self._found[pair]
+
+    def _look_up(self, statements: Sequence[sql.Statement]) -> None:
+        """What bears the names of all tables that are to be made, at once: they may be thousands."""
+        plain = [one.statement if isinstance(one, sql.Explain) else one for one in statements]
+        new = [one for one in plain if isinstance(one, sql.CreateTable)]
+        names = {name_pair(name) for one in new for name in (one.name, one.source)}
+        if names:
+            with self._catalog.read() as session:
+                found = find_all(session, names)
+            self._found = {name: found.get(name) for name in names}
 
     def _state(self, source_id: ItemId) -> SourceState:
-        with self._catalog.read() as session:
-            return load_state(session, get_source(session, source_id))
+        """As it was when it was first asked for: what is decided upon is looked at again behind the lock."""
+        if source_id not in self._states:
+            with self._catalog.read() as session:
+                self._states[source_id] = load_state(session, get_source(session, source_id))
+        return self._states[source_id]
 
 
 def start_of(spec: KafkaSourceSpec | LoadGeneratorSpec) -> Start:

@@ -13,7 +13,8 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.executing.context import Context
 from airflow_provider_mzshare.control.executing.explaining import explain
 from airflow_provider_mzshare.control.executing.plans import Applied, with_plans
-from airflow_provider_mzshare.control.executing.registry import READS, carry_out
+from airflow_provider_mzshare.control.executing.registry import READS, carry_out_run
+from airflow_provider_mzshare.control.executing.together import runs
 from airflow_provider_mzshare.control.sql import items as sql
 from airflow_provider_mzshare.control.sql.statements import parse_script
 from airflow_provider_mzshare.control.statement_checks import Checked, Checks
@@ -69,8 +70,9 @@ def _run(
         return []
     reads = all(isinstance(one.statement, READS) and not one.explained for one in checked)
     with _transaction(catalog, dry_run=dry_run, reads=reads) as session:
-        for number, one in zip(numbers, checked, strict=True):
-            applied.append(_apply(session, number, one, dry_run))
+        for run in runs(checked):
+            begin = len(applied)
+            applied += _apply(session, numbers[begin : begin + len(run)], run, dry_run)
         if dry_run:
             raise _DryRun
     return with_plans(applied)
@@ -86,9 +88,13 @@ def _transaction(catalog: Catalog, *, dry_run: bool, reads: bool) -> Iterator[Se
             raise
 
 
-def _apply(session: Session, group: int, checked: Checked[Any], dry_run: bool) -> Applied:
-    if checked.explained:
-        return Applied(group, explain(session, checked))
-    context = Context(dry_run)
-    result = carry_out(session, checked, context)
-    return Applied(group, result, tuple(context.decisions))
+def _apply(session: Session, groups: Sequence[int], run: Sequence[Checked[Any]], dry_run: bool) -> list[Applied]:
+    """:param groups: of each statement of the run."""
+    if run[0].explained:
+        return [Applied(groups[0], explain(session, run[0]))]
+    contexts = [Context(dry_run) for _ in run]
+    results = carry_out_run(session, run, contexts)
+    return [
+        Applied(group, result, tuple(context.decisions))
+        for group, result, context in zip(groups, results, contexts, strict=True)
+    ]

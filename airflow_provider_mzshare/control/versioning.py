@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.answers import full_name
 from airflow_provider_mzshare.control.catalog import Catalog, lookup
 from airflow_provider_mzshare.control.catalog.dependents import leaving_with
-from airflow_provider_mzshare.control.catalog.drops import drop
+from airflow_provider_mzshare.control.catalog.drops import drop_items
 from airflow_provider_mzshare.control.catalog.models import ItemRow
 from airflow_provider_mzshare.control.catalog.naming import Name, last_item_id, lock_namespace
 from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
@@ -223,7 +223,7 @@ def drop_unless_live(catalog: Catalog, table: str, other: str, *, last_id: str, 
         leaving = leaving_with(session, [Bearer(present.id, present.kind, present.name)])
         if used := [full_name(one.item.name) for one in leaving if one.why == "dependent"]:
             raise StillUsed("table", str(loser), used)
-        drop(session, Bearer(present.id, present.kind, present.name))
+        drop_items(session, [Bearer(present.id, present.kind, present.name)])
     return f"dropped {loser} {present.id}; {name} is what it was"
 
 

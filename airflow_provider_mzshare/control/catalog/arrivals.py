@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.batches import batches
 from airflow_provider_mzshare.control.catalog.changes import change
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.collection_rows import add_collections
@@ -43,7 +44,7 @@ _NO_SYNC = {"synchronize_session": False}
 def bring_up(
     session: Session,
     state: SourceState,
-    table_id: ItemId,
+    table_ids: Sequence[ItemId],
     *,
     generation: int,
     from_tick: int,
@@ -51,31 +52,30 @@ def bring_up(
     heals: bool,
     alone: bool = False,
 ) -> BackfillId:
-    """Give a table to the backfill of this transaction, so that all it asks for is read once; or to one ``alone``."""
+    """Give tables to the backfill of this transaction, so that all it asks for is read once; or to one ``alone``."""
     backfill_id = _open_backfill(session, state, alone=True) if alone else _backfill_of(session, state)
-    session.execute(
-        insert(BackfillTableRow).values(
-            backfill_id=backfill_id,
-            asked_as=backfill_id,
-            table_id=table_id,
-            generation=generation,
-            heals=heals,
-            from_tick=from_tick,
-            from_position=from_position,
-            rows=0,
-            errors=0,
-            data_hash=_NO_HASH,
-            errors_hash=_NO_HASH,
-            records=0,
-            busy_ms=0,
+    same = {
+        "backfill_id": backfill_id,
+        "asked_as": backfill_id,
+        "generation": generation,
+        "heals": heals,
+        "from_tick": from_tick,
+        "from_position": from_position,
+        "rows": 0,
+        "errors": 0,
+        "data_hash": _NO_HASH,
+        "errors_hash": _NO_HASH,
+        "records": 0,
+        "busy_ms": 0,
+    }
+    session.execute(insert(BackfillTableRow), [{**same, "table_id": table_id} for table_id in table_ids])
+    for some in batches(table_ids):
+        tables = update(TableRow).where(TableRow.id.in_(some), TableRow.generation == generation)
+        replacements = update(ReplacementRow).where(
+            ReplacementRow.table_id.in_(some), ReplacementRow.generation == generation
         )
-    )
-    table = update(TableRow).where(TableRow.id == table_id, TableRow.generation == generation)
-    replacement = update(ReplacementRow).where(
-        ReplacementRow.table_id == table_id, ReplacementRow.generation == generation
-    )
-    for row in (table, replacement):
-        session.execute(row.values(backfill_id=backfill_id), execution_options=_NO_SYNC)
+        for rows in (tables, replacements):
+            session.execute(rows.values(backfill_id=backfill_id), execution_options=_NO_SYNC)
     return backfill_id
 
 
@@ -116,7 +116,7 @@ def _bring_up_again(session: Session, state: SourceState, table: TableState, *, 
     return bring_up(
         session,
         state,
-        table.table_id,
+        [table.table_id],
         generation=table.generation,
         from_tick=table.next_tick,
         from_position=table.position,
@@ -159,11 +159,11 @@ def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
             errors=0,
         )
     )
-    add_collections(session, table_id, generation)
+    add_collections(session, [table_id], generation)
     return bring_up(
         session,
         state,
-        table_id,
+        [table_id],
         generation=generation,
         from_tick=item.start_tick,
         from_position=item.start,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
@@ -12,8 +14,11 @@ from airflow_provider_mzshare.types.ids import ItemId, new_collection_id
 ROLES = ("data", "errors")
 
 
-def add_collections(session: Session, table_id: ItemId, generation: int) -> None:
-    ids = {role: new_collection_id(table_id, generation, role) for role in ROLES}
+def add_collections(session: Session, table_ids: Sequence[ItemId], generation: int) -> None:
+    now = wall_ms()
+    named = [
+        (table_id, role, new_collection_id(table_id, generation, role)) for table_id in table_ids for role in ROLES
+    ]
     session.execute(
         insert(CollectionRow),
         [
@@ -23,8 +28,8 @@ def add_collections(session: Session, table_id: ItemId, generation: int) -> None
                 "generation": generation,
                 "role": role,
                 "path": str(collection_id),
-                "created_at": wall_ms(),
+                "created_at": now,
             }
-            for role, collection_id in ids.items()
+            for table_id, role, collection_id in named
         ],
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.batches import batches
 from airflow_provider_mzshare.control.catalog.object_models import CommentRow
 
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -26,6 +28,7 @@ def comments_of(session: Session, object_id: str) -> dict[str, str]:
     return {row.column_name: row.comment for row in session.execute(query)}
 
 
-def forget_comments(session: Session, object_id: str) -> None:
-    """Of an object that is dropped."""
-    session.execute(delete(CommentRow).where(CommentRow.object_id == object_id), execution_options=_NO_SYNC)
+def forget_comments(session: Session, object_ids: Iterable[str]) -> None:
+    """Of objects that are dropped."""
+    for some in batches(object_ids):
+        session.execute(delete(CommentRow).where(CommentRow.object_id.in_(some)), execution_options=_NO_SYNC)

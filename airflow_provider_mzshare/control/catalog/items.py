@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from sqlalchemy import delete, insert, update
+from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.arrivals import bring_up
 from airflow_provider_mzshare.control.catalog.changes import change
-from airflow_provider_mzshare.control.catalog.collection_rows import add_collections
 from airflow_provider_mzshare.control.catalog.differences import differences
 from airflow_provider_mzshare.control.catalog.lookup import (
     Item,
@@ -18,6 +16,7 @@ from airflow_provider_mzshare.control.catalog.lookup import (
     SourceItem,
     TableItem,
     ViewItem,
+    as_source,
     find,
     find_source,
     find_table,
@@ -28,7 +27,7 @@ from airflow_provider_mzshare.control.catalog.lookup import (
     list_sources,
     list_tables,
 )
-from airflow_provider_mzshare.control.catalog.models import MembershipRow, ReplacementRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.models import SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.naming import (
     Name,
     add_item,
@@ -39,6 +38,7 @@ from airflow_provider_mzshare.control.catalog.naming import (
 )
 from airflow_provider_mzshare.control.catalog.settling import definitions_change, touch
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state, lock_source
+from airflow_provider_mzshare.control.catalog.table_rows import NewTable, add_tables, remove_tables
 from airflow_provider_mzshare.errors import HasDependents, NameTaken, SpecConflict, UnknownItem
 from airflow_provider_mzshare.storage.ticks.state import SourceState
 from airflow_provider_mzshare.types.ids import ItemId
@@ -52,11 +52,14 @@ __all__ = [
     "SourceItem",
     "TableItem",
     "ViewItem",
+    "as_source",
+    "check_same_table",
     "clear_stall",
     "create_source",
     "create_table",
     "drop_source",
     "drop_table",
+    "drop_tables",
     "find",
     "find_source",
     "find_table",
@@ -131,10 +134,7 @@ def create_table(
     lock_namespace(session)
     present = _present(session, name, "table", if_not_exists)
     if isinstance(present, TableItem):
-        if present.source_id != source_id:
-            source = get_source_item(session, present.source_id).display
-            raise SpecConflict(display_name(name), f"it comes from source {source!r}")
-        _check_same(name, present.spec, spec)
+        check_same_table(session, present, source_id, spec)
         return present.id
     state = load_state(session, lock_source(session, source_id))
     if state.status == "dropped":
@@ -146,28 +146,15 @@ def create_table(
 
 def add_table(session: Session, state: SourceState, table_id: ItemId, spec: TableSpec, snapshot: bool) -> None:
     """The row and the collections of a table whose item is there, of whatever kind."""
-    joins = not snapshot or state.upper == state.start
-    session.execute(
-        insert(TableRow).values(
-            id=table_id,
-            source_id=state.source_id,
-            spec=spec.model_dump_json(),
-            spec_version=1,
-            generation=1,
-            status="created" if joins else "backfilling",
-            start=state.start if snapshot else state.upper,
-            start_tick=1 if snapshot else state.last_number + 1,
-            position=state.upper if joins else state.start,
-            next_tick=state.last_number + 1 if joins else 1,
-            upper=0,
-            since=0,
-            rows=0,
-            errors=0,
-        )
-    )
-    add_collections(session, table_id, generation=1)
-    if not joins:
-        bring_up(session, state, table_id, generation=1, from_tick=1, from_position=state.start, heals=False)
+    add_tables(session, state, [NewTable(table_id, spec, snapshot)])
+
+
+def check_same_table(session: Session, present: TableItem, source_id: ItemId, spec: TableSpec) -> None:
+    """Raise unless the table that is there is what was asked for."""
+    if present.source_id != source_id:
+        source = get_source_item(session, present.source_id).display
+        raise SpecConflict(present.display, f"it comes from source {source!r}")
+    _check_same(present.name, present.spec, spec)
 
 
 def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> Item | None:
@@ -226,24 +213,12 @@ def _change_source(session: Session, source_id: ItemId, **values: Any) -> None:
 
 def drop_table(session: Session, table_id: ItemId) -> None:
     """The table leaves at once, a pending tick included; its name is free."""
+    drop_tables(session, [table_id])
+
+
+def drop_tables(session: Session, table_ids: Sequence[ItemId]) -> None:
     lock_namespace(session)
-    source_id = get_table_item(session, table_id).source_id
-    state = load_state(session, lock_source(session, source_id))
-    if table_id not in state.tables:
-        raise UnknownItem("table", table_id)
-    first_without = state.pending[0].number if state.pending else state.last_number + 1
-    session.execute(
-        update(TableRow).where(TableRow.id == table_id).values(status="dropped", backfill_id=None),
-        execution_options=_NO_SYNC,
-    )
-    session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == table_id), execution_options=_NO_SYNC)
-    session.execute(
-        update(MembershipRow)
-        .where(MembershipRow.table_id == table_id, MembershipRow.left_at.is_(None))
-        .values(left_at=first_without, reason="dropped"),
-        execution_options=_NO_SYNC,
-    )
-    retire_item(session, table_id)
+    remove_tables(session, table_ids)
 
 
 def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -> Sequence[TableItem]:
@@ -255,8 +230,7 @@ def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -
     tables = list_tables(session, source_id)
     if tables and not cascade:
         raise HasDependents(get_source_item(session, source_id).display, [table.display for table in tables])
-    for table in tables:
-        drop_table(session, table.id)
+    drop_tables(session, [table.id for table in tables])
     session.execute(
         update(SourceRow).where(SourceRow.id == source_id).values(status="dropped", desired="stopped"),
         execution_options=_NO_SYNC,

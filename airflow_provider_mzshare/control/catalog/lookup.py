@@ -124,7 +124,11 @@ def find(session: Session, name: Name) -> Item | None:
 
 
 def find_source(session: Session, name: Name) -> SourceItem:
-    item = find(session, name)
+    return as_source(name, find(session, name))
+
+
+def as_source(name: Name, item: Item | None) -> SourceItem:
+    """What was found under the name, if it is a source."""
     if not isinstance(item, SourceItem):
         raise UnknownItem("source", display_name(name), item.kind if item else None)
     return item
@@ -171,47 +175,47 @@ def get_live_item(session: Session, item_id: ItemId) -> Item | None:
 
 def get_source_item(session: Session, source_id: ItemId) -> SourceItem:
     """By id; dropped ones too."""
-    row = session.execute(_sources().where(SourceRow.id == source_id)).one_or_none()
+    row = session.execute(sources().where(SourceRow.id == source_id)).one_or_none()
     if row is None:
         raise UnknownItem("source", source_id)
-    return _source_item(*row)
+    return source_item(*row)
 
 
 def get_table_item(session: Session, table_id: ItemId) -> TableItem:
     """By id; dropped ones too."""
-    row = session.execute(_tables().where(TableRow.id == table_id)).one_or_none()
+    row = session.execute(tables().where(TableRow.id == table_id)).one_or_none()
     if row is None:
         raise UnknownItem("table", table_id)
-    return _table_item(*row)
+    return table_item(*row)
 
 
 def list_sources(session: Session) -> Sequence[SourceItem]:
     """All that are not dropped, oldest first."""
-    rows = session.execute(_sources().where(ItemRow.dropped_at.is_(None)).order_by(ItemRow.number))
-    return [_source_item(*row) for row in rows]
+    rows = session.execute(sources().where(ItemRow.dropped_at.is_(None)).order_by(ItemRow.number))
+    return [source_item(*row) for row in rows]
 
 
 def list_tables(session: Session, source_id: ItemId | None = None) -> Sequence[TableItem]:
     """All that are not dropped, oldest first; of one source or of all."""
     # An output that was dropped with its source is known by a name that may be there a moment longer.
-    present = _tables().where(ItemRow.dropped_at.is_(None), TableRow.status != "dropped")
+    present = tables().where(ItemRow.dropped_at.is_(None), TableRow.status != "dropped")
     query = present.order_by(ItemRow.number)
     if source_id is not None:
         query = query.where(TableRow.source_id == source_id)
-    return [_table_item(*row) for row in session.execute(query)]
+    return [table_item(*row) for row in session.execute(query)]
 
 
-def _sources() -> Select[ItemRow, SourceRow]:
+def sources() -> Select[ItemRow, SourceRow]:
     joined = select(ItemRow, SourceRow).join(SourceRow, SourceRow.id == ItemRow.id)
     return joined.execution_options(populate_existing=True)
 
 
-def _tables() -> Select[ItemRow, TableRow, str | None]:
+def tables() -> Select[ItemRow, TableRow, str | None]:
     joined = select(ItemRow, TableRow, current_damage()).select_from(TableRow).join(ItemRow, known_as())
     return joined.execution_options(populate_existing=True)
 
 
-def _source_item(item: ItemRow, row: SourceRow) -> SourceItem:
+def source_item(item: ItemRow, row: SourceRow) -> SourceItem:
     return SourceItem(
         id=row.id,
         name=(item.schema_name, item.name),
@@ -228,7 +232,7 @@ def _source_item(item: ItemRow, row: SourceRow) -> SourceItem:
     )
 
 
-def _table_item(item: ItemRow, row: TableRow, damage: str | None) -> TableItem:
+def table_item(item: ItemRow, row: TableRow, damage: str | None) -> TableItem:
     return TableItem(
         id=row.id,
         name=(item.schema_name, item.name),

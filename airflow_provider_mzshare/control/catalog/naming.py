@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.batches import batches
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.models import CounterRow, ItemRow
 from airflow_provider_mzshare.control.catalog.object_models import ItemKind, SchemaRow
@@ -40,10 +43,15 @@ def next_item_id(session: Session) -> ItemId:
 
 
 def _next_number(session: Session, counter: str) -> int:
-    count = update(CounterRow).where(CounterRow.name == counter).values(value=CounterRow.value + 1)
+    return _last_of(session, counter, 1)
+
+
+def _last_of(session: Session, counter: str, count: int) -> int:
+    """The last of so many new numbers."""
+    counted = update(CounterRow).where(CounterRow.name == counter).values(value=CounterRow.value + count)
     # Not synchronised: the counter is never held as an object.
     return session.execute(
-        count.returning(CounterRow.value), execution_options={"synchronize_session": False}
+        counted.returning(CounterRow.value), execution_options={"synchronize_session": False}
     ).scalar_one()
 
 
@@ -63,27 +71,43 @@ def ensure_schema(session: Session, name: str) -> str:
 
 def add_item(session: Session, kind: ItemKind, name: Name) -> ItemId:
     """A new item under a name that must be free; its schema comes into being with the first item in it."""
-    schema, plain = name
-    ensure_schema(session, schema)
-    item_id = next_item_id(session)
-    session.execute(
-        insert(ItemRow).values(
-            id=item_id,
-            number=int(item_id[1:]),
-            kind=kind,
-            schema_name=schema,
-            name=plain,
-            created_at=wall_ms(),
-        )
-    )
-    touch(session, item_id)
-    return item_id
+    return add_items(session, kind, [name])[0]
+
+
+def add_items(session: Session, kind: ItemKind, names: Sequence[Name]) -> list[ItemId]:
+    """New items of one kind in this order, for the price of one."""
+    for schema in dict.fromkeys(schema for schema, _plain in names):
+        ensure_schema(session, schema)
+    last, now = _last_of(session, "item", len(names)), wall_ms()
+    numbers = range(last - len(names) + 1, last + 1)
+    rows = [
+        {
+            "id": format_item_id(number),
+            "number": number,
+            "kind": kind,
+            "schema_name": schema,
+            "name": plain,
+            "created_at": now,
+        }
+        for number, (schema, plain) in zip(numbers, names, strict=True)
+    ]
+    session.execute(insert(ItemRow), rows)
+    for number in numbers:
+        touch(session, format_item_id(number))
+    return [format_item_id(number) for number in numbers]
 
 
 def retire_item(session: Session, item_id: ItemId) -> None:
     """Its name is free from here on."""
-    touch(session, item_id)
-    session.execute(
-        update(ItemRow).where(ItemRow.id == item_id).values(dropped_at=wall_ms()),
-        execution_options={"synchronize_session": False},
-    )
+    retire_items(session, [item_id])
+
+
+def retire_items(session: Session, item_ids: Sequence[ItemId]) -> None:
+    now = wall_ms()
+    for some in batches(item_ids):
+        for item_id in some:
+            touch(session, item_id)
+        session.execute(
+            update(ItemRow).where(ItemRow.id.in_(some)).values(dropped_at=now),
+            execution_options={"synchronize_session": False},
+        )

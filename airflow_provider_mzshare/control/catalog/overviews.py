@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.damages import current_damage
 from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
 from airflow_provider_mzshare.control.catalog.lookup import (
     SourceItem,
@@ -19,8 +20,9 @@ from airflow_provider_mzshare.control.catalog.lookup import (
     get_table_item,
     list_tables,
 )
-from airflow_provider_mzshare.control.catalog.models import BackfillTableRow, TickRow
+from airflow_provider_mzshare.control.catalog.models import BackfillTableRow, ItemRow, TableRow, TickRow
 from airflow_provider_mzshare.control.catalog.queue import places
+from airflow_provider_mzshare.control.catalog.shown import known_as
 from airflow_provider_mzshare.control.catalog.states import get_source, load_state
 from airflow_provider_mzshare.control.queueing import Place
 from airflow_provider_mzshare.storage.ticks import arrivals as rules
@@ -114,9 +116,20 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
         pending_tick=pending[-1] if pending else None,
         age_ms=max(0, now - last.committed_at) if last and last.committed_at is not None else None,
         rate=rate_of(committed),
-        tables=Counter("damaged" if table.damage else table.status for table in list_tables(session, source_id)),
+        tables=_statuses(session, source_id),
         job=jobs[0] if jobs else None,
     )
+
+
+def _statuses(session: Session, source_id: ItemId) -> Counter[str]:
+    """How many tables are in which status; counted where they are, for a source may have thousands."""
+    shown = case((current_damage().is_not(None), "damaged"), else_=TableRow.status)
+    statuses = select(shown.label("status")).select_from(TableRow).join(ItemRow, known_as())
+    present = statuses.where(
+        TableRow.source_id == source_id, TableRow.status != "dropped", ItemRow.dropped_at.is_(None)
+    ).subquery()
+    counted = select(present.c.status, func.count()).group_by(present.c.status)
+    return Counter({row.status: row[1] for row in session.execute(counted)})
 
 
 def current_overview(session: Session, source_id: ItemId) -> SourceOverview:
@@ -133,9 +146,14 @@ def table_overview(session: Session, table_id: ItemId) -> TableOverview:
     return TableOverview(item, source.item.display, source.position.gap(item.position), arrival)
 
 
-def table_overviews(session: Session, source_id: ItemId) -> Sequence[TableOverview]:
-    """All tables of a source, oldest first."""
-    source = source_overview(session, source_id)
+def table_overviews(
+    session: Session, source_id: ItemId, source: SourceOverview | None = None
+) -> Sequence[TableOverview]:
+    """All tables of a source, oldest first.
+
+    :param source: as it is, if somebody has looked already.
+    """
+    source = source or source_overview(session, source_id)
     arrivals = arrival_overviews(session, source_id)
     return [
         TableOverview(item, source.item.display, source.position.gap(item.position), arrivals.get(item.id))
@@ -149,7 +167,13 @@ def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, Ar
     coming = rules.arriving(state) | dict(state.replacements)
     jobs = {one: _backfill_job(session, source_id, one) for one in {t.backfill_id for t in coming.values()} if one}
     queued = places(session) if not all(job and job.is_active for job in jobs.values()) else {}
-    found = {table_id: _arrival(session, state, table, jobs) for table_id, table in coming.items()}
+    written = select(BackfillTableRow).where(BackfillTableRow.backfill_id.in_(jobs))
+    rows = session.scalars(written.execution_options(populate_existing=True)) if jobs else ()
+    wrote = {(row.backfill_id, row.table_id): row for row in rows}
+    found = {
+        table_id: _arrival(state, table, wrote.get((table.backfill_id, table_id)) if table.backfill_id else None, jobs)
+        for table_id, table in coming.items()
+    }
     return {
         table_id: replace(one, place=queued.get(one.backfill_id) if one.backfill_id else None)
         for table_id, one in found.items()
@@ -157,10 +181,8 @@ def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, Ar
 
 
 def _arrival(
-    session: Session, state: SourceState, table: TableState, jobs: Mapping[BackfillId, Job | None]
+    state: SourceState, table: TableState, wrote: BackfillTableRow | None, jobs: Mapping[BackfillId, Job | None]
 ) -> ArrivalOverview:
-    by_backfill = BackfillTableRow.backfill_id == table.backfill_id, BackfillTableRow.table_id == table.table_id
-    wrote = session.scalar(select(BackfillTableRow).where(*by_backfill).execution_options(populate_existing=True))
     began = wrote.from_position if wrote else table.start
     total, ahead = state.upper.gap(began), wrote.ahead if wrote else 0
     return ArrivalOverview(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,5 +48,7 @@ class Context:
         self.effects.append(Effect(action, what, detail))
 
 
+RunHandler = Callable[[Session, Sequence[Checked[Any]], Sequence[Context]], Sequence[Result]]
+"""The same for several statements at once, with a result for each."""
 Handler = Callable[[Session, Checked[Any], Context], Result]
 """``checked.statement`` is the statement. The session is the caller's transaction: all of it or nothing is kept."""

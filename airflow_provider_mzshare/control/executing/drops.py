@@ -9,11 +9,12 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.answers import Result, done, full_name, name_pair
 from airflow_provider_mzshare.control.catalog import drops, items, schemas
 from airflow_provider_mzshare.control.catalog.comments import forget_comments
-from airflow_provider_mzshare.control.catalog.dependents import Leaving, leaving_with
+from airflow_provider_mzshare.control.catalog.dependents import Leaving, direct, leaving_with
+from airflow_provider_mzshare.control.catalog.lookup_many import find_all, get_items
 from airflow_provider_mzshare.control.catalog.schemas import Bearer
 from airflow_provider_mzshare.control.definition_errors import NotPossible, SchemaNotEmpty, StillUsed
 from airflow_provider_mzshare.control.executing.context import Context
-from airflow_provider_mzshare.control.executing.finding import bearer_of, existing, existing_schema, told
+from airflow_provider_mzshare.control.executing.finding import bearer_of, existing, existing_schema, expected, told
 from airflow_provider_mzshare.control.executing.reserving import check_schema
 from airflow_provider_mzshare.control.legacy.settling import check_progress_may_go, settle
 from airflow_provider_mzshare.control.sql import items as sql
@@ -38,6 +39,31 @@ def drop_item(session: Session, checked: Checked[sql.DropItem], context: Context
     return done(command, statement.name, item.id, context.dry_run, with_others(leaving))
 
 
+def drop_tables(
+    session: Session, run: Sequence[Checked[sql.DropItem]], contexts: Sequence[Context]
+) -> Sequence[Result]:
+    """DROP TABLE without CASCADE, of different names: as one after the other, but they leave together."""
+    items.lock_namespace(session)
+    found = find_all(session, [name_pair(checked.statement.name) for checked in run])
+    hanging = direct(session, [item.id for item in found.values()])
+    leaving: list[Bearer] = []
+    results: list[Result] = []
+    for checked, context in zip(run, contexts, strict=True):
+        statement, item = checked.statement, found.get(name_pair(checked.statement.name))
+        if statement.if_exists and item is None:
+            results.append(done("DROP TABLE", statement.name, None, context.dry_run, "it does not exist"))
+            continue
+        item = expected(statement.kind, statement.name, item)
+        if hanging[item.id]:
+            dependents = [one.item for one in leaving_with(session, [bearer_of(item)]) if one.why == "dependent"]
+            raise StillUsed(statement.kind, item.display, told(dependents))
+        leaving.append(bearer_of(item))
+        context.does("drop table", full_name(item.name), item.id)
+        results.append(done("DROP TABLE", statement.name, item.id, context.dry_run))
+    drops.drop_items(session, leaving)
+    return results
+
+
 def drop_schema(session: Session, checked: Checked[sql.DropSchema], context: Context) -> Result:
     statement = checked.statement
     items.lock_namespace(session)
@@ -56,19 +82,20 @@ def drop_schema(session: Session, checked: Checked[sql.DropSchema], context: Con
     leaving = leaving_with(session, held)
     drop_all(session, leaving, context)
     schemas.drop_schema(session, statement.name)
-    forget_comments(session, schema.id)
+    forget_comments(session, [schema.id])
     context.does("drop schema", shown)
     gone = told([one.item for one in leaving])
     return done("DROP SCHEMA", shown, schema.id, context.dry_run, f"with {', '.join(gone)}" if gone else "")
 
 
 def drop_all(session: Session, leaving: Sequence[Leaving], context: Context) -> None:
+    drops.drop_items(session, [one.item for one in leaving])
     for one in leaving:
-        drops.drop(session, one.item)
         if one.item.kind != "output":
             context.does(f"drop {one.item.kind}", full_name(one.item.name), one.item.id)
-    subsources = [one.item.id for one in leaving if one.item.kind == "subsource"]
-    for source_id in dict.fromkeys(items.get_table_item(session, item_id).source_id for item_id in subsources):
+    subsources = get_items(session, [one.item.id for one in leaving if one.item.kind == "subsource"])
+    gone = [subsources[one.item.id] for one in leaving if one.item.id in subsources]
+    for source_id in dict.fromkeys(item.source_id for item in gone if isinstance(item, items.TableItem)):
         settle(session, source_id, context, listed=True)
 
 

@@ -25,7 +25,11 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 def existing(session: Session, kind: str | None, name: QualifiedName) -> items.Item:
     """:param kind: the word that was written; None when there was none."""
-    item = items.find(session, name_pair(name))
+    return expected(kind, name, items.find(session, name_pair(name)))
+
+
+def expected(kind: str | None, name: QualifiedName, item: items.Item | None) -> items.Item:
+    """What was found under the name, if it is of the kind that was written."""
     if item is None or (kind is not None and item.kind not in KINDS[kind]):
         raise unknown(kind, name, item)
     return item

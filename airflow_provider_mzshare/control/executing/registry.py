@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -13,6 +13,7 @@ from airflow_provider_mzshare.control.executing import (
     drops,
     flags,
     names,
+    new_tables,
     references,
     refusing,
     schemas,
@@ -20,7 +21,7 @@ from airflow_provider_mzshare.control.executing import (
     sources,
     tables,
 )
-from airflow_provider_mzshare.control.executing.context import Context, Handler
+from airflow_provider_mzshare.control.executing.context import Context, Handler, RunHandler
 from airflow_provider_mzshare.control.legacy import creating, subsources
 from airflow_provider_mzshare.control.relations.queries import run_query
 from airflow_provider_mzshare.control.sql import items as sql
@@ -29,7 +30,7 @@ from airflow_provider_mzshare.control.views.definitions import create_view
 
 HANDLERS: Mapping[type[Any], Handler] = {
     sql.CreateSource: creating.create_source,
-    sql.CreateTable: tables.create_table,
+    sql.CreateTable: new_tables.create_table,
     sql.CreateSubsource: subsources.create_subsource,
     sql.CreateView: create_view,
     sql.CreateSchema: schemas.create_schema,
@@ -52,6 +53,20 @@ HANDLERS: Mapping[type[Any], Handler] = {
 }
 READS: tuple[type[Any], ...] = (sql.Show, sql.ShowCreate, sql.Query, sql.Write)
 """A script of these alone opens no transaction that writes."""
+
+
+TOGETHER: Mapping[type[Any], RunHandler] = {
+    sql.CreateTable: new_tables.create_tables,
+    sql.DropItem: drops.drop_tables,
+}
+"""For statements that ``together`` puts in one run."""
+
+
+def carry_out_run(session: Session, run: Sequence[Checked[Any]], contexts: Sequence[Context]) -> Sequence[Result]:
+    """As one after the other would be."""
+    if len(run) == 1:
+        return [carry_out(session, run[0], contexts[0])]
+    return TOGETHER[type(run[0].statement)](session, run, contexts)
 
 
 def carry_out(session: Session, checked: Checked[Any], context: Context) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.printing import print_create_table, print_statement
 from airflow_provider_mzshare.control.statement_checks import Checked
 from airflow_provider_mzshare.control.views.definitions import definition_of, list_views
+from airflow_provider_mzshare.types.ids import ItemId
 from airflow_provider_mzshare.types.specs import KafkaSourceSpec, SourceSettings
 
 SOURCE_COLUMNS = ("id", "name", "kind", "connection", "topic", "status", "tables")
@@ -114,8 +115,11 @@ def show_create(session: Session, checked: Checked[sql.ShowCreate], context: Con
     return Result("SHOW CREATE", str(statement.name), item.id, columns=CREATE_COLUMNS, rows=[row])
 
 
-def create_sql(session: Session, item: items.Item) -> str:
-    """The statement that would make it again, in its one canonical form, in the names that things have now."""
+def create_sql(session: Session, item: items.Item, sources: Mapping[ItemId, items.SourceItem] | None = None) -> str:
+    """The statement that would make it again, in its one canonical form, in the names that things have now.
+
+    :param sources: those of the tables, if they were looked up already.
+    """
     name = QualifiedName(*item.name)
     if isinstance(item, items.SourceItem):
         usual = SourceSettings().model_dump()
@@ -124,7 +128,7 @@ def create_sql(session: Session, item: items.Item) -> str:
     if isinstance(item, items.ViewItem):
         return print_statement(definition_of(session, item))
     if isinstance(item, items.TableItem) and item.kind == "table":
-        source = items.get_source_item(session, item.source_id)
+        source = (sources or {}).get(item.source_id) or items.get_source_item(session, item.source_id)
         return print_create_table(name, QualifiedName(*source.name), item.spec)
     if isinstance(item, items.ProgressItem):
         return print_statement(progress_statement(session, item))

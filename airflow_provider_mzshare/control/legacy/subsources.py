@@ -15,9 +15,9 @@ from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile,
 from airflow_provider_mzshare.control.executing.context import Context, Decision
 from airflow_provider_mzshare.control.executing.drops import drop_all, with_others
 from airflow_provider_mzshare.control.executing.finding import bearer_of, told
+from airflow_provider_mzshare.control.executing.new_tables import move_start, what_next
 from airflow_provider_mzshare.control.executing.purifying import resolve, stored_reference, written
 from airflow_provider_mzshare.control.executing.reserving import check_name
-from airflow_provider_mzshare.control.executing.tables import move_start, what_next
 from airflow_provider_mzshare.control.legacy.naming import check_free
 from airflow_provider_mzshare.control.legacy.outputs import NamedOutput, default_name, kind_of, named_outputs
 from airflow_provider_mzshare.control.legacy.problems import OldSyntax, ReferenceTaken

@@ -13,7 +13,9 @@ from hashlib import blake2b
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.lookup import get_item
+from airflow_provider_mzshare.control.catalog.batches import batches
+from airflow_provider_mzshare.control.catalog.lookup import TableItem
+from airflow_provider_mzshare.control.catalog.lookup_many import get_items, get_source_items
 from airflow_provider_mzshare.control.catalog.models import ItemRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.object_models import DependencyRow, OutputRow, ProgressRow, ViewRow
 from airflow_provider_mzshare.control.catalog.relation_models import DefinitionRow
@@ -36,22 +38,25 @@ def refresh_create_sql(session: Session, item_ids: Collection[ItemId] = ()) -> s
     gone = printed.keys() - now.keys()
     _remove(session, changed | gone)
     if changed:
-        session.execute(insert(DefinitionRow), [_row(session, item_id, now[item_id]) for item_id in sorted(changed)])
+        texts = _texts(session, changed)
+        rows = [{"id": i, "create_sql": f"{texts[i]};", "fingerprint": now[i]} for i in sorted(changed)]
+        session.execute(insert(DefinitionRow), rows)
     return changed | gone
 
 
-def _row(session: Session, item_id: ItemId, fingerprint: str) -> dict[str, str]:
+def _texts(session: Session, item_ids: Collection[ItemId]) -> Mapping[ItemId, str]:
     # The statements' own module needs the catalog, which needs this one.
     from airflow_provider_mzshare.control.executing.showing import create_sql
 
-    text = create_sql(session, get_item(session, item_id))
-    return {"id": item_id, "create_sql": f"{text};", "fingerprint": fingerprint}
+    found = get_items(session, item_ids)
+    of = {item.source_id for item in found.values() if isinstance(item, TableItem)}
+    sources = get_source_items(session, of)
+    return {item_id: create_sql(session, item, sources) for item_id, item in found.items()}
 
 
 def _remove(session: Session, item_ids: Iterable[ItemId]) -> None:
-    ids = list(item_ids)
-    if ids:
-        stale = delete(DefinitionRow).where(DefinitionRow.id.in_(ids))
+    for some in batches(item_ids):
+        stale = delete(DefinitionRow).where(DefinitionRow.id.in_(some))
         session.execute(stale, execution_options={"synchronize_session": False})
 
 

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.arriving import judge_arrival
+from airflow_provider_mzshare.control.catalog.batches import batches
 from airflow_provider_mzshare.control.catalog.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.models import ItemRow, JobRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.object_models import StatusRow
@@ -114,15 +115,16 @@ def note_statuses(session: Session, items: Collection[ItemId], jobs: Collection[
     for source_id in _sources_of(session, items, jobs):
         found |= dict(_of_source(session, source_id))
     last = _last(session, found)
-    changed = []
+    changed, same = [], []
     for item_id, standing in found.items():
         before = last.get(item_id)
         if before is None or (before.status, before.error) != (standing.status, standing.error):
             changed.append(_row(item_id, standing))
         elif before.details != standing.details:
             # The same status as before; only the next step is written otherwise, after a rename for one.
-            same = update(StatusRow).where(StatusRow.number == before.number).values(details=standing.details)
-            session.execute(same, execution_options={"synchronize_session": False})
+            same.append({"number": before.number, "details": standing.details})
+    if same:
+        session.execute(update(StatusRow), same)
     if changed:
         session.execute(insert(StatusRow), changed)
 
@@ -134,7 +136,7 @@ def _row(item_id: ItemId, standing: Standing) -> dict[str, Any]:
 
 def _of_source(session: Session, source_id: ItemId) -> Iterator[tuple[ItemId, Standing]]:
     source = current_overview(session, source_id)
-    of_source, tables = source_standing(source), table_overviews(session, source_id)
+    of_source, tables = source_standing(source), table_overviews(session, source_id, source)
     for table in tables:
         standing = table_standing(table, source)
         if table.item.kind != "output":
@@ -146,22 +148,29 @@ def _of_source(session: Session, source_id: ItemId) -> Iterator[tuple[ItemId, St
 
 
 def _dropped(session: Session, items: Collection[ItemId]) -> Iterator[tuple[ItemId, Standing]]:
-    query = select(ItemRow.id).where(
-        ItemRow.id.in_(items), ItemRow.dropped_at.is_not(None), ItemRow.kind.in_(("source", "subsource", "table"))
-    )
-    for item_id in session.scalars(query):
-        yield item_id, Standing("dropped")
+    for some in batches(items):
+        query = select(ItemRow.id).where(
+            ItemRow.id.in_(some), ItemRow.dropped_at.is_not(None), ItemRow.kind.in_(("source", "subsource", "table"))
+        )
+        for item_id in session.scalars(query):
+            yield item_id, Standing("dropped")
 
 
 def _sources_of(session: Session, items: Collection[ItemId], jobs: Collection[JobId]) -> Sequence[ItemId]:
     """Those that are not dropped."""
-    fed = select(TableRow.source_id).where(TableRow.id.in_(items))
-    served = select(JobRow.source_id).where(JobRow.id.in_(jobs))
-    either = SourceRow.id.in_(items) | SourceRow.id.in_(fed) | SourceRow.id.in_(served)
-    return session.scalars(select(SourceRow.id).where(either, SourceRow.status != "dropped")).all()
+    found: dict[ItemId, None] = {}
+    for some in batches(items) if items else [[]]:
+        fed = select(TableRow.source_id).where(TableRow.id.in_(some))
+        served = select(JobRow.source_id).where(JobRow.id.in_(jobs))
+        either = SourceRow.id.in_(some) | SourceRow.id.in_(fed) | SourceRow.id.in_(served)
+        found |= dict.fromkeys(session.scalars(select(SourceRow.id).where(either, SourceRow.status != "dropped")))
+    return list(found)
 
 
 def _last(session: Session, items: Collection[ItemId]) -> dict[ItemId, StatusRow]:
-    newest = select(func.max(StatusRow.number)).where(StatusRow.object_id.in_(items)).group_by(StatusRow.object_id)
-    rows = select(StatusRow).where(StatusRow.number.in_(newest)).execution_options(populate_existing=True)
-    return {row.object_id: row for row in session.scalars(rows)}
+    found: dict[ItemId, StatusRow] = {}
+    for some in batches(items):
+        newest = select(func.max(StatusRow.number)).where(StatusRow.object_id.in_(some)).group_by(StatusRow.object_id)
+        rows = select(StatusRow).where(StatusRow.number.in_(newest)).execution_options(populate_existing=True)
+        found |= {row.object_id: row for row in session.scalars(rows)}
+    return found

@@ -9,7 +9,7 @@ from typing import NoReturn
 from airflow_provider_mzshare.errors import StatementError
 
 MAX_SCRIPT_BYTES = 1 << 20
-MAX_STATEMENTS = 1_000
+MAX_STATEMENTS = 10_000
 MAX_DEPTH = 64
 _SHOWN = 40
 

@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from airflow_provider_mzshare.control.catalog import Catalog, items
 from airflow_provider_mzshare.control.catalog.comments import comments_of, set_comment
 from airflow_provider_mzshare.control.catalog.dependents import leaving_with
-from airflow_provider_mzshare.control.catalog.drops import drop
+from airflow_provider_mzshare.control.catalog.drops import drop_items
 from airflow_provider_mzshare.control.catalog.naming import add_item, ensure_schema
 from airflow_provider_mzshare.control.catalog.object_models import DependencyRow, ViewRow
 from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
@@ -66,7 +66,7 @@ def test_items_are_found_as_what_they_are(catalog: Catalog) -> None:
         assert (view.id, view.query, view.kind) == (view_id, f'SELECT * FROM "{table_id}"', "view")
         assert items.get_live_item(session, ItemId("u99")) is None
     with catalog.write() as session:
-        drop(session, Bearer(view_id, "view", ("public", "v")))
+        drop_items(session, [Bearer(view_id, "view", ("public", "v"))])
     with catalog.read() as session:
         assert items.get_live_item(session, view_id) is None
         assert items.get_item(session, view_id) == view, "by id, dropped ones too"
@@ -121,7 +121,7 @@ def test_who_depends_leaves_first_whatever_the_shape(catalog: Catalog) -> None:
     assert [one.why for one in leaving][-1] == "asked"
     with catalog.write() as session:
         for one in leaving:
-            drop(session, one.item)
+            drop_items(session, [one.item])
     with catalog.read() as session:
         assert items.list_sources(session) == []
 

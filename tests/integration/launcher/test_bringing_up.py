@@ -45,7 +45,7 @@ def test_a_new_table_is_brought_up_at_once_where_the_app_of_its_source_runs(cli:
     source_id = home.table("t").source_id
     home.running(source_id)
     answer = cli.ok("sql", LATE)
-    assert answer.err.startswith(f"started backfill {home.table('late').backfill_id} for late: job ")
+    assert answer.err.startswith(f"backfill {home.table('late').backfill_id} for late: job ")
     assert len(home.jobs(source_id, "backfill")) == 1
     assert cli.ok("sql", f"{LATE.replace('late', 'other')}; DROP TABLE other").err == "", "it was dropped again"
     late = cli.ok("sql", "--no-start", LATE.replace("late", "later"))

@@ -78,7 +78,7 @@ def test_a_swap_changes_what_names_mean_and_nothing_that_is_stored_by_id(sql_on_
     assert (sql.table("t").spec, sql.table("u").spec) == (u.spec, t.spec)
     assert "FROM u" in str(sql.rows("SHOW CREATE v")[0]["create_sql"]).replace("public.u", "u")
     with sql.catalog.read() as session:
-        assert [item.kind for item in direct(session, t.id)] == ["view"]
+        assert [item.kind for item in direct(session, [t.id])[t.id]] == ["view"]
     sql.run("ALTER TABLE u SWAP WITH shop.x")
     with sql.catalog.read() as session:
         assert items.find_table(session, ("shop", "x")).id == t.id
