@@ -19,7 +19,7 @@ from airflow_provider_mzshare.control.catalog.damages import clear_damage, note_
 from airflow_provider_mzshare.control.catalog.lookup import TableItem, get_table_item
 from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow
 from airflow_provider_mzshare.control.catalog.reads import EMPTY_VERSION, ReadPoint, version_at
-from airflow_provider_mzshare.errors import MzShareError, NotReadable, TerminalError
+from airflow_provider_mzshare.errors import MzShareError, NotReadable
 from airflow_provider_mzshare.storage.checking import Checked, Known, check_collection
 from airflow_provider_mzshare.storage.collections import collection_exists
 from airflow_provider_mzshare.storage.damage import Damage, brief, in_collection, told
@@ -28,7 +28,7 @@ from airflow_provider_mzshare.storage.faults import check_mounted, warehouse_fau
 from airflow_provider_mzshare.types.ids import CollectionId
 
 
-class DamagedTable(TerminalError):
+class DamagedTable(NotReadable):
     """Part of a table is gone or cannot be read. ``table`` is written as in SQL."""
 
     def __init__(self, table: str, damages: Sequence[Damage]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CODE = ("airflow_provider_mzshare", "spark_apps", "dags", "tools")
-MODULE_LINES, FUNCTION_LINES = 300, 40
+MODULE_LINES, FUNCTION_LINES = 400, 40
 
 
 def test_modules_are_small() -> None:

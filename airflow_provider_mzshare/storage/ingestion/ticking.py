@@ -70,9 +70,8 @@ class Ticking:
         self._settings = store.settings()
         self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
         self._lock = threading.Lock()
-        self._pass = 0
-        """Which start of the query may mint; 0 while none may."""
-        self._passes = 0
+        self._pass, self._passes = 0, 0
+        """Which start of the query may mint, 0 while none may; and how many there were."""
         self._failure: BaseException | None = None
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.types.ids import JobId
+from tests.support.catalog import new_sqlite
 from tests.support.statements import Session
 
 MANY = 1_000
@@ -89,7 +89,7 @@ def test_a_swap_of_schemas_executes_as_many_statements_for_many_tables_as_for_fe
     for start, count in ((0, 4), (4, 44)):
         with_source.run(together("CREATE TABLE a.t{n} FROM SOURCE s", count, start))
         with locked_statements(with_source.catalog) as executed:
-            with_source.run("ALTER SCHEMA a SWAP WITH b; ALTER SCHEMA a SWAP WITH b")
+            with_source.run("ALTER SCHEMA a SWAP WITH b FORCE; ALTER SCHEMA a SWAP WITH b FORCE")
         costs.append(len(executed))
     assert costs[0] == costs[1]
 
@@ -141,10 +141,9 @@ SCRIPTS = {
 }
 
 
-def answer(folder: Path, template: Path, script: str) -> object:
+def answer(file: Path, script: str) -> object:
     """What it says, and what there is afterwards."""
-    shutil.copy(template, folder / "catalog.db")
-    scene = Session(f"sqlite:///{folder / 'catalog.db'}")
+    scene = Session(new_sqlite(file))
     with scene.catalog:
         scene.run(SOURCES)
         scene.run("CREATE TABLE old FROM SOURCE s; CREATE TABLE viewed FROM SOURCE s")
@@ -159,8 +158,8 @@ def answer(folder: Path, template: Path, script: str) -> object:
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 def test_statements_together_answer_as_they_do_one_by_one(
-    tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch, script: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    together = answer(tmp_path, sqlite_template, script)
+    together = answer(tmp_path / "together.db", script)
     monkeypatch.setattr(statements, "runs", lambda checked: ([one] for one in checked))
-    assert together == answer(tmp_path, sqlite_template, script)
+    assert together == answer(tmp_path / "each.db", script)

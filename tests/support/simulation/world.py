@@ -207,7 +207,7 @@ _WEIGHED: list[tuple[Callable[[World], None], int]] = [
     (World._resume, 8),
     (World._resnapshot, 3),
     (World._retire, 2),
-    (World._merge, 4),
+    (World._merge, 8),
     (World._land, 8),
     (World._upkeep, 3),
     (World._add_partition, 1),
