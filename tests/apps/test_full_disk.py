@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from pathlib import Path
 
 import pytest
 
@@ -137,14 +138,15 @@ def test_a_backfill_waits_for_room_too_also_to_create_its_tables(
 
 
 @pytest.mark.mounts
-def test_what_spark_says_of_a_full_disk_is_understood(stack: Stack) -> None:
+def test_what_spark_says_of_a_full_disk_is_understood(stack: Stack, tmp_path: Path) -> None:
     """Its own scratch is written by Java, which tells no number."""
-    with small_disk(stack.warehouse, SIZE) as disk:
-        assert stack.spark is not None
+    assert stack.spark is not None
+    with small_disk(tmp_path / "full", SIZE) as disk:
         fill(disk)
         with pytest.raises(Exception, match="No space left") as raised:
             stack.spark.range(100_000).selectExpr("uuid()").write.parquet(f"file://{disk}/scratch")
         assert fault_of(raised.value) == "full"
+    with small_disk(tmp_path / "fixed", SIZE) as disk:
         remount(disk, "ro")
         with pytest.raises(Exception, match="Read-only") as raised:
             stack.spark.sparkContext._jvm.java.io.FileOutputStream(f"{disk}/new")  # type: ignore[union-attr]
