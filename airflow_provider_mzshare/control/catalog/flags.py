@@ -15,6 +15,8 @@ from airflow_provider_mzshare.control.sql.durations import format_duration, pars
 ENABLE_TABLES = "enable_create_table_from_source"
 FORCE_TABLES = "force_source_table_syntax"
 HISTORY = "status_history_retention"
+QUERY_TIME = "query_timeout"
+_LONGEST_QUERY_MS = 600_000
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 
 
@@ -34,6 +36,13 @@ def _duration(value: bool | str) -> str:
     return format_duration(milliseconds)
 
 
+def _query_time(value: bool | str) -> str:
+    milliseconds = parse_duration(str(value))
+    if not 0 < milliseconds <= _LONGEST_QUERY_MS:
+        raise ValueError
+    return format_duration(milliseconds)
+
+
 @dataclass(frozen=True)
 class Setting:
     """:param read: a value in the one form it is stored in; raises ValueError unless it is one."""
@@ -47,6 +56,7 @@ SETTINGS = {
     ENABLE_TABLES: Setting("true", "true or false", _boolean),
     FORCE_TABLES: Setting("true", "true or false", _boolean),
     HISTORY: Setting("30 days", "a duration such as '30 days'", _duration),
+    QUERY_TIME: Setting("30 seconds", "a duration of at most 10 minutes, such as '30 seconds'", _query_time),
 }
 
 
@@ -62,6 +72,11 @@ def is_on(session: Session, flag: str) -> bool:
 def retention_ms(session: Session) -> int:
     """How long the history of statuses is kept."""
     return parse_duration(value_of(session, HISTORY))
+
+
+def query_ms(session: Session) -> int:
+    """How long a SELECT on the catalog may take."""
+    return parse_duration(value_of(session, QUERY_TIME))
 
 
 def set_value(session: Session, name: str, value: str | None) -> None:

@@ -9,7 +9,6 @@ from airflow_provider_mzshare.control.views.problems import near_names
 from airflow_provider_mzshare.errors import TerminalError
 
 MAX_ROWS = 100_000
-MAX_SECONDS = 30
 
 
 class NoSuchRelation(TerminalError):
@@ -43,5 +42,11 @@ class TooManyRows(TerminalError):
 
 
 class TookTooLong(TerminalError):
-    def __init__(self) -> None:
-        super().__init__(f"the query took more than {MAX_SECONDS} s and was ended", hint="add a WHERE or a LIMIT")
+    """:param limit: as ``setting`` of ALTER SYSTEM says it."""
+
+    def __init__(self, limit: str, setting: str) -> None:
+        self.limit, self.setting = limit, setting
+        super().__init__(
+            f"the query took more than {limit} and was ended",
+            hint=f"add a WHERE or a LIMIT, or ALTER SYSTEM SET {setting} to more",
+        )

@@ -16,6 +16,7 @@ _SHOWN = 40
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _MARK = re.compile(r"""['"()\[\];{}`\\]|--|/\*""")
 _COMMENT_MARK = re.compile(r"/\*|\*/")
+_EMPTY = re.compile(r"[;\s]+")
 _LINE_END = re.compile(r"[\r\n]|\Z")
 _NOT_LINE_END = re.compile(r"[^\r\n]")
 
@@ -84,9 +85,7 @@ class _Scan:
             self.pieces.append(_NOT_LINE_END.sub(" ", self.text[start:end]))
             return end
         if mark == ";":
-            self.inside, self.depth = False, 0
-            self.pieces.append(mark)
-            return start + 1
+            return self._end(start)
         end = self._quoted_end(mark, start) if mark in "'\"" else start + 1
         if mark in "{}`\\":
             refuse(self.text, start, f"unexpected character {mark}")
@@ -97,6 +96,15 @@ class _Scan:
         if mark in ")]":
             self.depth = max(0, self.depth - 1)
         self._content(start, end)
+        return end
+
+    def _end(self, start: int) -> int:
+        """The end of a statement. Of empty ones nothing is left: a parser would take its time over each of them."""
+        rest = _EMPTY.match(self.text, start + 1)
+        end = rest.end() if rest else start + 1
+        self.pieces.append(";" if self.inside else " ")
+        self.pieces.append(self.text[start + 1 : end].replace(";", " "))
+        self.inside, self.depth = False, 0
         return end
 
     def _quoted_end(self, mark: str, start: int) -> int:

@@ -7,6 +7,7 @@ import time
 import pytest
 from sqlalchemy import text
 
+from airflow_provider_mzshare.control.definition_errors import BadValue
 from airflow_provider_mzshare.control.relations import fetching, problems
 from airflow_provider_mzshare.control.relations.problems import NoSuchRelation, NotInCatalog, TookTooLong, TooManyRows
 from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn
@@ -162,14 +163,31 @@ def test_the_catalogs_own_tables_cannot_be_reached_past_the_names_either(auction
         fetching.fetch(session, "SELECT name FROM items")
 
 
-def test_a_query_that_takes_too_long_is_ended(auction: Described, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching, "MAX_SECONDS", 1)
+def test_a_query_that_takes_too_long_is_ended(auction: Described) -> None:
+    auction.run("ALTER SYSTEM SET query_timeout = '1 second'")
     many = " CROSS JOIN ".join(f"(SELECT 1 AS x UNION ALL SELECT 2 UNION ALL SELECT 3) AS t{n}" for n in range(24))
     began = time.monotonic()
-    with pytest.raises(TookTooLong):
+    with pytest.raises(TookTooLong, match="took more than 1 second and was ended") as ended:
         auction.query(f"SELECT count(*) FROM {many}")
+    assert "ALTER SYSTEM SET query_timeout" in ended.value.hint
     assert time.monotonic() - began < 20
     assert auction.query("SELECT name FROM mz_sources") == [{"name": "a"}]
+
+
+@pytest.mark.parametrize("value", ["0 seconds", "11 minutes", "soon", True])
+def test_a_query_must_have_some_time_and_not_too_much(auction: Described, value: object) -> None:
+    with pytest.raises(BadValue, match="at most 10 minutes"):
+        auction.run(f"ALTER SYSTEM SET query_timeout = {value if value is True else repr(value)}")
+
+
+def test_no_pattern_keeps_a_query_from_its_end(auction: Described) -> None:
+    """Some take Python's own expressions for ever, and nothing can end a function that SQLite has called."""
+    text = "a" * 60
+    asked = f"SELECT '{text}!' ~ '^(a+)+$' AS a, '{text}' ~ '^(a+)+$' AS b, 'x' ~ NULL AS c, 'Ab' ~ 'a' AS d"
+    assert auction.query(asked) == [{"a": False, "b": True, "c": None, "d": False}]
+    with pytest.raises(BadQuery, match=r"pattern|regular expression"):
+        auction.query("SELECT 'x' ~ '(' AS a")
+    assert auction.query("SELECT name FROM mz_sources WHERE name ~ '^a$'") == [{"name": "a"}]
 
 
 def test_a_query_with_too_many_rows_says_so(auction: Described, monkeypatch: pytest.MonkeyPatch) -> None:

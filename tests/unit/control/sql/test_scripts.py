@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token
 
 from airflow_provider_mzshare.control.sql.names import RESERVED, QualifiedName
+from airflow_provider_mzshare.control.sql.parser import MzShareParser
 from airflow_provider_mzshare.control.sql.scanning import MAX_SCRIPT_BYTES
 from airflow_provider_mzshare.control.sql.statements import (
     DropItem,
@@ -81,6 +84,22 @@ def test_messages_are_one_short_line_without_escape_codes() -> None:
 def test_control_characters_are_refused_wherever_they_stand(char: str, text: str) -> None:
     expected = f"line 2, column 1: the character U+{ord(char):04X} is not allowed, not even in quotes"
     assert str(refusal(text.format(char))) == expected
+
+
+def test_of_empty_statements_nothing_is_left_to_parse(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ";" * 200_000 + "SHOW SOURCES" + "; ;\n" * 100_000 + "/* ; */;--;\n;" * 10_000 + " SHOW TABLES;;"
+    tokens: list[int] = []
+    parse = MzShareParser.parse
+
+    def counted(self: MzShareParser, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        tokens.append(len(raw_tokens))
+        return parse(self, raw_tokens, sql)
+
+    monkeypatch.setattr(MzShareParser, "parse", counted)
+    assert len(parse_script(text)) == 2
+    assert tokens == [len(["SHOW", "SOURCES", ";", "SHOW", "TABLES", ";"])]
+    error = refusal(";;\n; ; SHOW SOURCES;;;\n;; NONSENSE")
+    assert str(error).startswith("line 3, column 4: NONSENSE is not supported")
 
 
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
