@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 
 from rich.console import Console
 
@@ -18,43 +19,79 @@ from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.launchers.environment import package_root
 from airflow_provider_mzshare.demo.measuring import Gauge
 from airflow_provider_mzshare.demo.producer import Writer
-from airflow_provider_mzshare.demo.story import PARTITIONS, PER_SECOND, SOURCE, TOPIC, Story
+from airflow_provider_mzshare.demo.story import PARTITIONS, PER_SECOND, SOURCE, TOPIC, Story, Stuck
+from airflow_provider_mzshare.demo.telling import addresses, next_steps
 from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.embedded.sweeper import SIGNALS, SweptFolder
+
+_SHOW_CURSOR = "\x1b[?25h"
 
 
 def main() -> int:
     console = Console()
     folder_of_jars = jars.default_folder()
     jars.fetch(jars.GROUPS, folder_of_jars)
-    try:
-        with tempfile.TemporaryDirectory(prefix="mzshare-demo-", ignore_cleanup_errors=True) as name:
-            return _show(Path(name), folder_of_jars, console)
-    except KeyboardInterrupt:
-        console.print("Interrupted; everything was stopped.")
-        return 130
+    with SweptFolder("mzshare-demo-") as folder:
+        _leave_on_signals(folder)
+        shown = _show(folder.path, folder_of_jars, console, keep=os.environ.get("KEEP") == "1")
+        _deaf()
+    return shown
 
 
-def _show(folder: Path, folder_of_jars: Path, console: Console) -> int:
+def _leave_on_signals(folder: SweptFolder) -> None:
+    """At any moment, in the middle of anything: what is under way is killed, so there is nothing to unwind."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        _deaf()
+        folder.sweep()
+        cursor = _SHOW_CURSOR if sys.stdout.isatty() else ""
+        print(f"{cursor}\nInterrupted: everything was stopped and its folder is removed.", file=sys.stderr, flush=True)
+        os._exit(128 + number)
+
+    for number in SIGNALS:
+        # Whoever started us under nohup wants us to go on.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, leave)
+
+
+def _deaf() -> None:
+    """From here on the end is under way: another signal would only leave something behind."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _show(folder: Path, folder_of_jars: Path, console: Console, *, keep: bool) -> int:
     console.print("Starting a Kafka broker …")
     with EmbeddedKafka(folder / "kafka", jars=folder_of_jars, jmx=True) as broker:
-        env = {
-            "MZSHARE_HOME": str(folder / "home"),
-            "MZSHARE_JARS": str(folder_of_jars),
-            "AIRFLOW_CONN_DEMO_KAFKA": json.dumps(
-                {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
-            ),
-        }
+        env = _settings(folder, folder_of_jars, broker)
         console.print("Starting Airflow …")
         airflow = EmbeddedAirflow(folder / "airflow", dags=_dags(), env=env)
         with _apps_stopped_at_the_end({**os.environ, **env}, console), airflow, closing(Gauge(env, SOURCE)) as gauge:
             writer = Writer(broker.bootstrap, TOPIC, partitions=PARTITIONS, per_second=PER_SECOND)
-            exact = Story(console, broker, airflow, gauge, writer).tell()
-            if os.environ.get("KEEP") == "1":
-                console.print(f"\nAirflow: {airflow.url}  user {airflow.user}  password {airflow.password}")
-                console.print("Ctrl-C stops everything.")
+            console.print(addresses(airflow), soft_wrap=True)
+            try:
+                exact = Story(console, broker, airflow, gauge, writer).tell()
+            except Stuck as stuck:
+                console.print(f"\n[red]{stuck}[/red]")
+                exact = False
+            console.print(next_steps(env, broker, airflow, keep=keep), soft_wrap=True, markup=False, highlight=False)
+            if keep:
                 threading.Event().wait()
     return 0 if exact else 1
+
+
+def _settings(folder: Path, folder_of_jars: Path, broker: EmbeddedKafka) -> dict[str, str]:
+    """Of mzshare and of Airflow. The status page is open to whoever reaches Airflow, which is this machine alone."""
+    (folder / "tmp").mkdir()
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
+    return {
+        "MZSHARE_HOME": str(folder / "home"),
+        "MZSHARE_JARS": str(folder_of_jars),
+        "AIRFLOW_CONN_DEMO_KAFKA": json.dumps(connection),
+        "AIRFLOW__MZSHARE__STATUS_PAGE": "True",
+        "TMPDIR": str(folder / "tmp"),
+    }
 
 
 def _dags() -> Path:
@@ -64,13 +101,13 @@ def _dags() -> Path:
 
 
 @contextmanager
-def _apps_stopped_at_the_end(env: dict[str, str], console: Console) -> Iterator[None]:
+def _apps_stopped_at_the_end(env: Mapping[str, str], console: Console) -> Iterator[None]:
     try:
         yield
     finally:
         command = [sys.executable, "-m", "airflow_provider_mzshare.cli.main", "stop", SOURCE]
-        ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        console.print(f"[bold]mzshare stop {SOURCE}[/bold]\n{ended.stdout or ended.stderr}")
+        ended = subprocess.run(command, env=dict(env), capture_output=True, text=True, check=False)
+        console.print(f"\n[bold]mzshare stop {SOURCE}[/bold]\n{ended.stdout or ended.stderr}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class Writer(threading.Thread):
         self._topic, self._partitions, self._per_second = topic, partitions, per_second
         admin = AdminClient({"bootstrap.servers": bootstrap})
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
-        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
         self._stopped = threading.Event()
         self.sent = 0
 
