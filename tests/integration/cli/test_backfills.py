@@ -220,6 +220,38 @@ def test_a_backfill_is_retired_by_the_names_of_its_tables(arriving: Arriving) ->
     assert arriving.table().backfill_id not in (None, backfill_id)
 
 
+def test_start_status_wait_and_retire_say_the_same_of_a_backfill_that_is_queued(arriving: Arriving) -> None:
+    cli = arriving.cli
+    cli.env["MZSHARE_MAX_BACKFILLS"] = "1"
+    arriving.start()
+    for name in ("one", "two"):
+        cli.ok("sql", LATE.replace("late", name))
+    planned = cli.ok("start", "s").out.splitlines()
+    merged = arriving.table("two").backfill_id
+    assert [line.partition(" ")[0] for line in planned] == ["merge", "queue"]
+    assert planned[1] == (
+        f"queue backfill {merged} for public.one, public.two: queued, 1st of 1: "
+        "no more than 1 backfill may run at once (MZSHARE_MAX_BACKFILLS)"
+    )
+    for name in ("one", "two"):
+        row = arriving.status(name)
+        assert (row["backfill"], row["queue_place"], row["queue_length"]) == (merged, 1, 1)
+        assert row["reason"] == "3 ticks behind, 0 of 3 offsets, queued, 1st of 1: it is started in its turn"
+        assert row["hint"] == f"mzshare wait public.{name}"
+    assert "public.two: 3 ticks behind, 0 of 3 offsets, queued, 1st of 1" in cli.ok("status", "s").out
+    assert arriving.status()["queue_place"] is None, "it has an app"
+    answer = cli("wait", "one", "--timeout", "0.5")
+    assert answer.code == 1
+    assert "(queued, 1st of 1: it is started in its turn)" in answer.err
+
+    assert cli.ok("retire", "one").out == f"retire backfill {merged}: one had not arrived; it goes on for two\n"
+    assert (arriving.status("one")["status"], arriving.status("one")["queue_place"]) == ("stalled", None)
+    assert (arriving.status("two")["status"], arriving.status("two")["queue_place"]) == ("backfilling", 1)
+    assert cli.ok("retire", "two").out == f"retire backfill {merged}: two had not arrived\n"
+    (shown,) = cli.ok("sql", "SELECT id, state FROM mz_backfills", "-o", "json").json
+    assert shown["rows"] == [{"id": arriving.table().backfill_id, "state": "running"}]
+
+
 def test_logs_of_a_table_that_stalled_on_its_way_are_those_of_the_backfill(arriving: Arriving) -> None:
     job_id = arriving.start()
     arriving.folder.mkdir(parents=True)
