@@ -32,6 +32,8 @@ from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 
 MAX_KNOWN = 10_000
+NOTHING = {"mz_rows": "0", "mz_hash": "0" * 32}
+"""What a commit without rows says of itself."""
 
 
 @dataclass(frozen=True)

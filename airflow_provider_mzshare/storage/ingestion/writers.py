@@ -8,7 +8,7 @@ from dataclasses import replace
 from airflow_provider_mzshare.errors import CatalogBehind, GroupTooShort
 from airflow_provider_mzshare.storage.collections import Collection
 from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten, commit_group, commit_tick
-from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits, Standing, done, written_as
+from airflow_provider_mzshare.storage.ingestion.members import NOTHING, Due, MemberCommits, Standing, done, written_as
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Tick, Written
 from airflow_provider_mzshare.storage.ticks.store import Member
@@ -29,7 +29,9 @@ class TickCommits(MemberCommits):
         data = self._make_hold(tick, member, member.data)
         if not data.already:
             return {}
-        results = {member.errors: self._make_hold(tick, member, member.errors), member.data: data}
+        # Sealed: who is late with errors that have gone upstream since must conflict.
+        errors = self._make_hold(tick, member, member.errors, noted=NOTHING, force=not tick.repaired)
+        results = {member.errors: errors, member.data: data}
         return done(member, (written_as(c, r.version, r.metadata) for c, r in results.items() if r.version is not None))
 
     def _commit(
@@ -79,9 +81,20 @@ class GroupCommits(MemberCommits):
         data = self._standing(group, self._open[member.data])
         errors = self._standing(group, self._open[member.errors])
         if data.after == group.number:
-            return done(member, (*errors.found, *data.found))
+            return done(member, (*errors.found, *self._sealed(group, member, errors), *data.found))
         # Without rows there was no commit: ticks that the data has are not due in the errors either.
         return {member.data: data, member.errors: replace(errors, after=max(errors.after, data.after))}
+
+    def _sealed(self, group: TickGroup, member: Member, errors: Standing) -> tuple[Written, ...]:
+        """The data holds the group; the errors may still be open for one who is late and read what has gone since."""
+        if errors.after == group.number:
+            return ()
+        upto = replace(errors, after=group.number - 1)
+        due = Due(member, self.plan(member), frozenset({member.errors}), {member.errors: upto})
+        result = self._commit(group, due, member.errors, (), NOTHING)
+        if result.version is None:
+            return ()
+        return (written_as(member.errors, result.version, result.metadata),)
 
     def _standing(self, group: TickGroup, collection: Collection) -> Standing:
         stored = collection.stored_version()

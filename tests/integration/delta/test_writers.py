@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,13 +17,26 @@ from deltalake import DeltaTable
 from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, CommitUnclear, GroupTooShort, PlanAgain
 from airflow_provider_mzshare.storage import audit, commits
 from airflow_provider_mzshare.storage.collections import Collection
+from airflow_provider_mzshare.storage.fanout.results import MemberResult
 from airflow_provider_mzshare.storage.ingestion.members import Due
 from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Left
 from airflow_provider_mzshare.types.positions import Position
 from airflow_provider_mzshare.types.specs import TableSpec
-from tests.support.writers import MEMBER, Log, batch_of_range, check, execute, finish, plan, spans, writer
+from tests.support.writers import (
+    MEMBER,
+    Log,
+    batch_of_range,
+    check,
+    execute,
+    finish,
+    newest,
+    plan,
+    run_pass,
+    spans,
+    writer,
+)
 
 WRITE = DeltaTable.create_write_transaction
 
@@ -344,3 +358,47 @@ def planned_by_app(app: TickCommits, log: Log, tick: int) -> Due:
     due = plan(app, log.group(tick, tick), MEMBER)
     assert isinstance(due, Due)
     return due
+
+
+# ── a topic that is compacted between two reads ───────────────────────────────────────────────────────────────────────
+
+
+def after_compaction(group: TickGroup, due: Due) -> MemberResult:
+    """What a pass finds once the records that cannot be decoded have gone upstream."""
+    found = run_pass(group, due)
+    return replace(found, files={**found.files, "errors": []})
+
+
+def test_errors_that_one_is_late_with_never_appear_behind_a_group_that_was_found(tmp_path: Path, log: Log) -> None:
+    group, first = log.group(3, 4), writer(GroupCommits, log, tmp_path)
+    log.follow(execute(first, log.group(1, 2), MEMBER))
+    late = writer(GroupCommits, log, tmp_path, "job-2")
+    with_errors = plan(late, group, MEMBER)
+    without = plan(first, group, MEMBER)
+    assert isinstance(with_errors, Due)
+    assert isinstance(without, Due)
+    first.commit(group, without, after_compaction(group, without), time.time())
+    found = plan(writer(GroupCommits, log, tmp_path, "job-3"), group, MEMBER)
+    assert isinstance(found, Done)
+    assert (spans(found.written, log), found.errors) == ({"data": [(3, 4)], "errors": [(4, 4)]}, 0)
+    before = newest(tmp_path, MEMBER.errors).num_rows
+    with pytest.raises(PlanAgain):
+        finish(late, group, with_errors)
+    assert newest(tmp_path, MEMBER.errors).num_rows == before
+
+
+def test_errors_that_one_is_late_with_never_appear_behind_a_tick_that_was_found(tmp_path: Path, log: Log) -> None:
+    first, late = writer(TickCommits, log, tmp_path), writer(TickCommits, log, tmp_path, "job-2")
+    log.follow(execute(first, log.group(1, 1), MEMBER))
+    group = log.group(2, 2)
+    with_errors, without = plan(late, group, MEMBER), plan(first, group, MEMBER)
+    assert isinstance(with_errors, Due)
+    assert isinstance(without, Due)
+    first.commit(group, without, after_compaction(group, without), time.time())
+    again = TickGroup((replace(group.last, attempts=2),))
+    found = plan(writer(TickCommits, log, tmp_path, "job-3"), again, MEMBER)
+    assert isinstance(found, Done)
+    assert (spans(found.written, log), found.errors) == ({"data": [(2, 2)], "errors": [(2, 2)]}, 0)
+    before = newest(tmp_path, MEMBER.errors).num_rows
+    finish(late, group, with_errors)
+    assert newest(tmp_path, MEMBER.errors).num_rows == before

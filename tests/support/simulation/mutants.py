@@ -27,6 +27,7 @@ class Mutant(Enum):
     STORED_AHEAD_IGNORED = "a backfill does not look at a stored version ahead of the catalog"
     NO_COMPARE_AT_COMMIT = "a group is committed without comparing the stored version with the planned one"
     HEAL_UNDER_NEW_APP_ID = "a stalled table is healed under another application id"
+    DONE_WITHOUT_SEAL = "a group that the data holds is done, and the errors stay open for a late commit"
     TICKS_AFTER_LOAD = "a backfill executes ticks that were minted after it looked at its tables"
     FOLLOW_WITHOUT_LEASE = "a backfill moves its tables without holding its lease"
     MERGED_AT_ONE_PLACE = "backfills that are merged go on where the foremost of their tables stands"

@@ -83,7 +83,7 @@ class Writer:
         raise Fenced("a later tick is there")
 
     def commit_group(
-        self, name: CollectionId, app: str, group: TickGroup, after: int, planned: int, rows: int
+        self, name: CollectionId, app: str, group: TickGroup, after: int, planned: int, rows: int, force: bool = False
     ) -> Steps:
         """Add the ticks after the planned version, while that is the stored one."""
         delta, time, failures = self._world.catalog.delta[name], group.mz_timestamp, 0
@@ -96,7 +96,7 @@ class Writer:
                 return
             if stored != planned and self._mutant is not Mutant.NO_COMPARE_AT_COMMIT:
                 raise PlanAgain
-            if not self._is_due(name, rows):
+            if not force and not self._is_due(name, rows):
                 return
             yield
             if delta.loaded(app) != loaded:

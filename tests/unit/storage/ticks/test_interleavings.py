@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.simulation import Mutant, Violation, run
 
-BY_TRACE = {Mutant.TICKS_AFTER_LOAD, Mutant.FOUND_COUNTS_AS_OWN}
+BY_TRACE = {Mutant.TICKS_AFTER_LOAD, Mutant.FOUND_COUNTS_AS_OWN, Mutant.DONE_WITHOUT_SEAL}
 """Too rare for chance: test_traces.py shows them."""
 CHUNK = 20_000
 

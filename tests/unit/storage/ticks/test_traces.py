@@ -101,7 +101,27 @@ def two_backfills_go_on_from_a_third_one_s_commit_and_read_different_rows(mutant
     script.end()
 
 
+def a_backfill_finds_the_data_of_one_before_it_while_a_third_is_late_with_errors(mutant: Mutant) -> None:
+    script = Script(mutant)
+    script.add_table()
+    first = script.start_backfill()
+    script.step(first, lambda: script.u3.next_tick == 2)
+    script.tick()
+    late = script.start_backfill()
+    script.world.step(late, 4)  # it holds the backfill, and has read tick 2 with its errors
+    tick = script.catalog.ticks[1]
+    script.world.topic.gone |= prefix(tick.upper) & ~prefix(tick.lower) & BAD
+    script.step(first, lambda: script.holds("data", 2))  # to the first one, the tick has no errors any more
+    assert not script.holds("errors", 2)
+    third = script.start_backfill()
+    script.step(third, lambda: script.u3.next_tick == 3)
+    script.world.step(late, 50)
+    script.catalog.arm(max_lag=1)
+    script.end()
+
+
 TRACES = {
+    Mutant.DONE_WITHOUT_SEAL: a_backfill_finds_the_data_of_one_before_it_while_a_third_is_late_with_errors,
     Mutant.TICKS_AFTER_LOAD: a_backfill_looks_at_its_tables_before_the_cutover_and_at_the_ticks_after_it,
     Mutant.FOUND_COUNTS_AS_OWN: two_backfills_go_on_from_a_third_one_s_commit_and_read_different_rows,
 }
