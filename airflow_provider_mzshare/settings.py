@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_provider_mzshare.errors import BadSetting
+from airflow_provider_mzshare.paths import bad_for_spark, bad_for_tables
 
 OBJECT_STORES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 CATALOG_KINDS = ("sqlite", "postgresql+psycopg")
@@ -44,7 +45,7 @@ class Settings:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         env = {k: v for k, v in (os.environ if environ is None else environ).items() if v}
-        home = _path(env, "MZSHARE_HOME", "~/.mzshare")
+        home = _spark_path(env, "MZSHARE_HOME", "~/.mzshare")
         lease = _seconds(env, "MZSHARE_LEASE_SECONDS", 15.0)
         heartbeat = _seconds(env, "MZSHARE_HEARTBEAT_SECONDS", min(3.0, lease / 5))
         if heartbeat * 2 > lease:
@@ -54,7 +55,7 @@ class Settings:
             catalog_url=_catalog(env, home),
             warehouse=_warehouse(env, home),
             master=_master(env),
-            jars=_path(env, "MZSHARE_JARS", "") if "MZSHARE_JARS" in env else None,
+            jars=_spark_path(env, "MZSHARE_JARS", "") if "MZSHARE_JARS" in env else None,
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
             max_backfills=_count(env, "MZSHARE_MAX_BACKFILLS"),
@@ -92,6 +93,13 @@ def _path(env: Mapping[str, str], name: str, default: str) -> Path:
     if "://" in text or "\0" in text:
         raise BadSetting(name, text, "a folder of this machine")
     return Path(os.path.abspath(Path(text).expanduser()))
+
+
+def _spark_path(env: Mapping[str, str], name: str, default: str) -> Path:
+    path = _path(env, name, default)
+    if bad := bad_for_spark(str(path)):
+        raise BadSetting(name, str(path), f"a folder whose path has no {bad!r}, which Spark cannot take")
+    return path
 
 
 def _seconds(env: Mapping[str, str], name: str, default: float) -> float:
@@ -139,12 +147,21 @@ def _warehouse(env: Mapping[str, str], home: Path) -> str:
     text = env.get("MZSHARE_WAREHOUSE", str(home / "warehouse"))
     scheme, separator, rest = text.partition("://")
     if not separator:
-        return str(_path(env, "MZSHARE_WAREHOUSE", text))
+        return _tables(env, str(_path(env, "MZSHARE_WAREHOUSE", text)))
     if scheme == "file" and rest.startswith("/"):
-        return str(Path(rest))
+        return _tables(env, str(Path(rest)))
     if scheme not in OBJECT_STORES or not rest:
         raise BadSetting("MZSHARE_WAREHOUSE", f"{scheme}://…", f"a folder, or a URI of {', '.join(OBJECT_STORES)}")
     return text.rstrip("/")
+
+
+def _tables(env: Mapping[str, str], path: str) -> str:
+    if bad := bad_for_tables(path):
+        name = "MZSHARE_WAREHOUSE" if "MZSHARE_WAREHOUSE" in env else "MZSHARE_HOME"
+        wanted = f"a folder whose path has no {bad!r}, which delta-rs cannot take"
+        instead = ", or a MZSHARE_WAREHOUSE elsewhere" if name == "MZSHARE_HOME" else ""
+        raise BadSetting(name, path, wanted + instead)
+    return path
 
 
 def _master(env: Mapping[str, str]) -> str:

@@ -104,6 +104,7 @@ def repair(output: OutputOption = Output.table) -> None:
 
 def doctor(
     connection: Annotated[list[str] | None, typer.Argument(help="Connections to try as well.")] = None,
+    spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Start Spark, as an app does.")] = True,
     output: OutputOption = Output.table,
 ) -> None:
     """Look whether everything here can do the work."""
@@ -111,7 +112,7 @@ def doctor(
 
     from airflow_provider_mzshare.control.doctor import examine
 
-    findings = list(examine(context.settings(), context.connections(), connection or ()))
+    findings = list(examine(context.settings(), context.connections(), connection or (), spark=spark))
     rows = [{**asdict(f), "ok": ("yes" if f.ok else "NO") if output is Output.table else f.ok} for f in findings]
     print_rows(("check", "ok", "detail", "hint"), rows, output)
     if bad := [f.check for f in findings if not f.ok]:

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_mzshare.errors import TerminalError
+from airflow_provider_mzshare.paths import bad_for_spark
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -28,7 +31,7 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
         # What native libraries unpack goes with the job's folder, also after a kill.
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": java_option(f"-Djava.io.tmpdir={scratch}"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore",
@@ -47,6 +50,28 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
     return conf
 
 
+def check_path(path: str) -> None:
+    """Also of folders that no setting of ours names, as temporary ones: Spark would only say that Java has ended."""
+    if bad := bad_for_spark(path):
+        raise TerminalError(
+            f"Spark cannot work with {path}: {bad!r} in a path has a meaning of its own to it",
+            hint="set TMPDIR, MZSHARE_HOME and MZSHARE_JARS to folders without it",
+        )
+
+
+def _speak_utf8() -> None:
+    """Java takes the names of files from the locale, and without one knows none with an ``é``."""
+    chosen = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
+    if "utf" not in chosen.lower():
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+
+def java_option(text: str) -> str:
+    """One option, whatever is in it: Spark takes options apart at blanks, but for what is in quotes."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 @contextmanager
 def open_session(
     name: str,
@@ -60,7 +85,10 @@ def open_session(
     """A session of its own, stopped at the end. ``py_files`` travel to the executors."""
     from pyspark.sql import SparkSession
 
+    for path in (scratch, *jars):
+        check_path(str(path))
     scratch.mkdir(parents=True, exist_ok=True)
+    _speak_utf8()
     # A driver that was not started by spark-submit takes the workers' Python from here only.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from airflow_provider_mzshare.compute import jars
+from airflow_provider_mzshare.compute import jars, probe
 from airflow_provider_mzshare.compute.java import java_program
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.upstreams import reach
@@ -20,6 +20,7 @@ from airflow_provider_mzshare.settings import Settings, is_local
 from airflow_provider_mzshare.storage.compaction import compaction_is_safe, put_if_absent_works
 from airflow_provider_mzshare.storage.connections import ConnectionStore
 from airflow_provider_mzshare.storage.faults import check_takes_files
+from airflow_provider_mzshare.urls import shown_url
 
 PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy", "confluent-kafka")
 PINNED = {"pyspark": "4.0.4", "pyspark-client": "4.0.4", "delta-spark": "4.1.0"}
@@ -36,8 +37,12 @@ class Finding:
     hint: str = ""
 
 
-def examine(settings: Settings, connections: ConnectionStore, names: Sequence[str] = ()) -> Iterator[Finding]:
-    """:param names: connections to try as well."""
+def examine(
+    settings: Settings, connections: ConnectionStore, names: Sequence[str] = (), *, spark: bool = True
+) -> Iterator[Finding]:
+    """:param names: connections to try as well.
+    :param spark: start one, as an app would; it takes some seconds.
+    """
     yield _tried("python", _python)
     yield _tried("java", _java)
     for package in PACKAGES:
@@ -46,6 +51,8 @@ def examine(settings: Settings, connections: ConnectionStore, names: Sequence[st
     yield _tried("storage", lambda: _storage(settings.warehouse))
     yield _tried("compaction", _compaction)
     yield _tried("catalog", lambda: _catalog(settings.catalog_url))
+    if spark:
+        yield _tried("spark", lambda: _spark(settings))
     for name in names:
         yield _tried(f"connection {name}", lambda name=name: _connection(connections, name))  # type: ignore[misc]
 
@@ -99,7 +106,7 @@ def _jars(settings: Settings) -> str:
 def _storage(warehouse: str) -> str:
     if not is_local(warehouse):
         _one_writer_only(warehouse)
-        return f"{warehouse} creates a file for one writer only"
+        return f"{shown_url(warehouse)} creates a file for one writer only"
     with _writable_folder(Path(warehouse)) as is_new:
         check_takes_files("the warehouse", warehouse)
         _one_writer_only(warehouse)
@@ -109,8 +116,9 @@ def _storage(warehouse: str) -> str:
 
 def _one_writer_only(warehouse: str) -> None:
     if not put_if_absent_works(warehouse):
+        where = warehouse if is_local(warehouse) else shown_url(warehouse)
         raise TerminalError(
-            f"{warehouse} does not let exactly one of two writers create a file",
+            f"{where} does not let exactly one of two writers create a file",
             hint="a local disk, or an object store with conditional writes, as MZSHARE_WAREHOUSE",
         )
 
@@ -145,12 +153,20 @@ def _catalog(url: str) -> str:
     catalog = Catalog(url)
     try:
         if catalog.is_embedded and catalog.revision() is None:
-            with _writable_folder(Path(url.removeprefix("sqlite:///")).parent):
+            with _writable_folder(catalog.file.parent):
                 return f"{catalog.display_url} will be made on first use"
         catalog.check()
         return f"{catalog.display_url} has schema {catalog.revision()}"
     finally:
         catalog.close()
+
+
+def _spark(settings: Settings) -> str:
+    """Where apps have theirs, with their jars."""
+    found = jars.spark_jars(settings.jars or jars.default_folder())
+    with _writable_folder(settings.jobs):
+        took = probe.try_spark(settings.jobs, found)
+    return f"{probe.MASTER} starts and works, in {took:.1f} s"
 
 
 def _connection(connections: ConnectionStore, name: str) -> str:

@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceError, OperationalError
 
 from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable
+from airflow_provider_mzshare.urls import shown_url
 
 SCHEMA = "mzshare"
 """In Postgres everything of ours is here, so that the database may be shared."""
@@ -46,23 +47,45 @@ _POSTGRES_DEFAULTS = {
 
 def parse_url(text: str) -> URL:
     """A URL we can work with; a relative file is made absolute, for apps run in other folders."""
+    scheme, _separator, rest = text.partition("://")
+    if scheme in ("sqlite", "sqlite+pysqlite"):
+        return _file_url(rest)
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise CatalogUnusable("the catalog's URL cannot be read", hint=_URL_HINT) from None
-    backend = url.drivername.partition("+")[0]
-    if url.drivername in ("sqlite", "sqlite+pysqlite"):
-        if not url.database or url.database == ":memory:":
-            raise CatalogUnusable("an SQLite catalog needs a file", hint=_URL_HINT)
-        return url.set(drivername="sqlite", database=os.path.abspath(url.database))
     if url.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
+        _check_escaped(rest)
         return url.set(drivername="postgresql+psycopg")
+    backend = url.drivername.partition("+")[0]
     raise CatalogUnusable(f"a catalog cannot be kept in {backend!r}", hint=_URL_HINT)
 
 
+def _file_url(rest: str) -> URL:
+    """What follows ``sqlite:///`` is the file's name as it is: a folder may be called ``100%20 ? #``."""
+    file = rest.removeprefix("/")
+    if not rest.startswith("/") or not file or file == ":memory:":
+        raise CatalogUnusable("an SQLite catalog needs a file", hint=_URL_HINT)
+    return URL.create("sqlite", database=os.path.abspath(file))
+
+
+def _check_escaped(rest: str) -> None:
+    """An ``@`` that was not escaped ends a password too early, and the rest of it would be told as a host's name."""
+    if rest.count("@") > 1:
+        hint = f"write %40 for an @ in a password; {_URL_HINT}"
+        raise CatalogUnusable("the catalog's URL has an @ too many", hint=hint)
+
+
+def render_url(url: URL) -> str:
+    """With its password, as ``parse_url`` reads it."""
+    if url.get_backend_name() == "sqlite":
+        return f"sqlite:///{url.database}"
+    return url.render_as_string(hide_password=False)
+
+
 def display_url(url: URL) -> str:
-    """The URL as it may be shown: a password can also hide in the query."""
-    return url.set(query={}).render_as_string()
+    """As it may be shown."""
+    return shown_url(render_url(url))
 
 
 def open_engine(url: URL) -> Engine:

@@ -36,7 +36,7 @@ class Catalog:
     @property
     def url(self) -> str:
         """With its password: for handing on to an app, never for showing."""
-        return self._url.render_as_string(hide_password=False)
+        return databases.render_url(self._url)
 
     @property
     def display_url(self) -> str:
@@ -130,11 +130,12 @@ class Catalog:
         self.close()
 
     @property
-    def _file(self) -> Path:
+    def file(self) -> Path:
+        """Of an embedded catalog."""
         return Path(self._url.database or "")
 
     def _file_missing(self) -> bool:
-        return self.is_embedded and not self._file.exists()
+        return self.is_embedded and not self.file.exists()
 
     def _is_empty(self) -> bool:
         if self._file_missing():

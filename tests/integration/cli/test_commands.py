@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -135,14 +136,16 @@ def test_colours_on_a_terminal_and_not_where_they_are_unwanted(broker_cli: Cli, 
 
 
 def test_doctor_finds_what_is_well_and_what_is_not(broker_cli: Cli) -> None:
+    broker_cli.env["MZSHARE_HOME"] = str(broker_cli.home / "a home 100% ünï 漢")
     findings = {f["check"]: f for f in broker_cli.ok("doctor", "broker", "-o", "json").json}
     assert findings["storage"]["ok"] is True
     assert findings["compaction"]["ok"] is True
     assert "will be made on first use" in str(findings["catalog"]["detail"])
     assert "1 broker" in str(findings["connection broker"]["detail"])
-    assert not broker_cli.home.joinpath("warehouse").exists(), "a look leaves nothing"
+    assert re.fullmatch(r"local\[1\] starts and works, in [0-9.]+ s", str(findings["spark"]["detail"]))
+    assert not broker_cli.home.joinpath("a home 100% ünï 漢").exists(), "a look leaves nothing"
     broker_cli.env["MZSHARE_JARS"] = str(broker_cli.home / "no-jars")
-    answer = broker_cli("doctor", "nosuch", "-o", "json")
+    answer = broker_cli("doctor", "nosuch", "--no-spark", "-o", "json")
     assert answer.code == 1
     assert [f["check"] for f in answer.json if not f["ok"]] == ["jars", "connection nosuch"]
     assert answer.err == "error: not well: jars, connection nosuch. Try: what the hints say\n"
@@ -152,10 +155,10 @@ def test_doctor_tells_a_home_that_cannot_be_made_and_leaves_nothing_of_one_that_
     place = broker_cli.home.parent / "place"
     place.write_text("a file, where a folder is wanted")
     broker_cli.env["MZSHARE_HOME"] = str(place / "home")
-    answer = broker_cli("doctor", "-o", "json")
+    answer = broker_cli("doctor", "--no-spark", "-o", "json")
     assert {"storage", "catalog"} <= {f["check"] for f in answer.json if not f["ok"]}
     place.unlink()
-    findings = {f["check"]: f for f in broker_cli("doctor", "-o", "json").json}
+    findings = {f["check"]: f for f in broker_cli("doctor", "--no-spark", "-o", "json").json}
     assert findings["storage"]["ok"] is True
     assert "will be made on first use" in str(findings["storage"]["detail"])
     assert 'version "' in str(findings["java"]["detail"])

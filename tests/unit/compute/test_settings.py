@@ -38,6 +38,38 @@ def test_catalog_urls_are_brought_to_one_form(given: str, kept: str) -> None:
     assert Settings.from_environment({"MZSHARE_CATALOG": given}).catalog_url == kept
 
 
+ODD = 'sp ace ünï 漢 it\'s "x" 100% ? : ; & $(x) `y` * {z} ~ = + @ !'
+
+
+def test_folders_may_have_names_of_almost_any_characters() -> None:
+    settings = Settings.from_environment({"MZSHARE_HOME": f"/data/{ODD}", "MZSHARE_JARS": f"/jars/{ODD}"})
+    assert settings.home == Path("/data") / ODD
+    assert settings.jars == Path("/jars") / ODD
+    assert settings.warehouse == f"/data/{ODD}/warehouse"
+    assert settings.catalog_url == f"sqlite:////data/{ODD}/catalog.db"
+
+
+@pytest.mark.parametrize("bad", [",", "#", "\\", "\n", "\t", "😀"])
+@pytest.mark.parametrize("name", ["MZSHARE_HOME", "MZSHARE_JARS"])
+def test_what_spark_cannot_take_in_a_path_is_refused_by_name(name: str, bad: str) -> None:
+    with pytest.raises(BadSetting, match="which Spark cannot take") as refused:
+        Settings.from_environment({name: f"/data/a{bad}b"})
+    assert refused.value.name == name
+    assert repr(bad) in refused.value.line
+
+
+@pytest.mark.parametrize("bad", ["%20", "[", "]", "<", ">", "|", "^", "\\", "\n"])
+def test_what_delta_cannot_take_in_a_path_is_refused_by_name(bad: str) -> None:
+    with pytest.raises(BadSetting, match="which delta-rs cannot take") as refused:
+        Settings.from_environment({"MZSHARE_WAREHOUSE": f"/data/a{bad}b"})
+    assert repr(bad) in refused.value.line
+    if bad not in "\\\n":
+        with pytest.raises(BadSetting, match=r"MZSHARE_HOME cannot be .*, or a MZSHARE_WAREHOUSE elsewhere"):
+            Settings.from_environment({"MZSHARE_HOME": f"/data/a{bad}b"})
+        elsewhere = {"MZSHARE_HOME": f"/data/a{bad}b", "MZSHARE_WAREHOUSE": "/wh"}
+        assert Settings.from_environment(elsewhere).home == Path(f"/data/a{bad}b")
+
+
 def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processes() -> None:
     url = Settings.from_environment({"MZSHARE_CATALOG": "sqlite:///c.db"}).catalog_url
     assert url == f"sqlite:///{Path.cwd() / 'c.db'}"

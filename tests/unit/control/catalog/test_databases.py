@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import Catalog, databases
 from airflow_provider_mzshare.control.catalog.databases import display_url, parse_url, told
 from airflow_provider_mzshare.control.catalog.naming import lock_namespace
 from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable, MzShareError, TransientError
@@ -40,8 +42,36 @@ def test_other_urls_are_refused_with_advice_and_without_a_password(url: str) -> 
 
 
 def test_a_url_is_shown_without_its_secrets() -> None:
-    assert display_url(POSTGRES) == "postgresql+psycopg://me:***@db:5432/catalog"
+    assert display_url(POSTGRES) == "postgresql+psycopg://…@db:5432/catalog"
     assert display_url(SQLITE) == "sqlite:////data/catalog.db"
+
+
+@pytest.mark.parametrize(
+    "password", ["s3@cr3t", "s3@cr3t:1", "s3/@cr3t", "s3@cr3t/x", "s3?@cr3t", "s3@cr3t?x", "@s3cr3t@"]
+)
+def test_a_password_that_was_not_escaped_is_refused_and_no_piece_of_it_is_told(password: str) -> None:
+    with pytest.raises(CatalogUnusable) as refused:
+        parse_url(f"postgresql://me:{password}@db/catalog")
+    assert "cr3t" not in refused.value.line
+    assert "me:" not in refused.value.line
+    assert str(parse_url(f"postgresql://me:{quote(password, safe='')}@db/catalog").password) == password
+
+
+@pytest.mark.parametrize(
+    "name", ["sp ace", "a%20b", "a?b=1", "ha#sh", "it's", 'say "x"', "ünï 😀", "co:lon", "a@b", "back\\slash"]
+)
+def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name / "catalog.db"
+    with Catalog(f"sqlite:///{file}") as catalog:
+        assert catalog.url == catalog.display_url == f"sqlite:///{file}"
+        assert catalog.revision() is None
+        assert parse_url(catalog.url) == parse_url(f"sqlite:///{file}")
+        databases.create_file(parse_url(catalog.url))
+    assert list(tmp_path.rglob("*.db")) == [file]
+    with closing(databases.open_engine(parse_url(f"sqlite:///{file}")).raw_connection()) as opened:
+        opened.cursor().execute("CREATE TABLE t (x)")
+    assert file.stat().st_size > 0
+    assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} == {file.parent}
 
 
 def test_a_lost_server_is_transient() -> None:
