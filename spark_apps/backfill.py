@@ -1,4 +1,4 @@
-"""The backfill app: brings tables up to a source's log, until they are cut over. Usage: backfill.py JOB.json"""
+"""The backfill app: brings tables up to a source's log, until they are cut over. Usage: backfill.py - < JOB"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ingestion app: one shared streaming read of a source that feeds all its tables. Usage: ingest.py JOB.json"""
+"""The ingestion app: one shared streaming read of a source that feeds all its tables. Usage: ingest.py - < JOB"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What one run of an app is told, as a versioned value in a private file; knows nothing of catalogs or Spark."""
+"""What one run of an app is told, as a versioned value that need not lie on a disk; knows no catalog and no Spark."""
 
 from __future__ import annotations
 
 import os
 import stat
+import tempfile
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from airflow_provider_mzshare.errors import BadJobFile
 from airflow_provider_mzshare.settings import check_spark_conf
 
-JOB_FILE = "JOB.json"
+STANDARD_INPUT = "-"
 LOG_FILE = "log"
 
 AppKind = Literal["ingest", "backfill"]
@@ -73,23 +74,44 @@ class AppJob(BaseModel):
         return self
 
 
-def write_job_file(job: AppJob) -> Path:
-    """Put the job where only this user can read it. One job, one file: a second write is refused."""
-    job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    job.folder.chmod(0o700)
-    path = job.folder / JOB_FILE
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def open_job(job: AppJob) -> int:
+    """The job as an open file without a name, to be an app's standard input: it is gone with whoever holds it.
+
+    Not a pipe, which takes 64 KiB before somebody reads, and certificates may be longer.
+    """
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("mzshare-job")
+    else:
+        with tempfile.TemporaryFile() as unnamed:
+            descriptor = os.dup(unnamed.fileno())
+    with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as file:
+        file.write(job.model_dump_json())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def read_job(name: str) -> AppJob:
+    """:param name: ``-``, for standard input; or a file, for one who starts an app by hand: it is removed when read."""
+    text = _read_input() if name == STANDARD_INPUT else _read_file(Path(name))
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(job.model_dump_json())
-    except OSError:
-        path.unlink()
-        raise
-    return path
+        return AppJob.model_validate_json(text)
+    except ValidationError as error:
+        # The error's own text quotes the input, which holds secrets.
+        fields = ", ".join(sorted({".".join(map(str, e["loc"])) or "the whole" for e in error.errors()}))
+        raise BadJobFile(f"the job is not one this version can run: {fields}") from None
 
 
-def read_job_file(path: Path) -> AppJob:
-    """Read the job and remove its file: secrets stay on disk no longer than the start takes."""
+def _read_input() -> str:
+    """All of it, and then let go of it: no process that this one starts needs to see it."""
+    with os.fdopen(os.dup(0), encoding="utf-8") as file:
+        text = file.read()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return text
+
+
+def _read_file(path: Path) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError as error:
@@ -100,9 +122,4 @@ def read_job_file(path: Path) -> AppJob:
             raise BadJobFile(f"the job file {path} is not private to this user")
         text = file.read()
     path.unlink()
-    try:
-        return AppJob.model_validate_json(text)
-    except ValidationError as error:
-        # The error's own text quotes the input, which holds secrets.
-        fields = ", ".join(sorted({".".join(map(str, e["loc"])) or "the whole" for e in error.errors()}))
-        raise BadJobFile(f"the job file {path} is not one this version can run: {fields}") from None
+    return text

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 import psutil
 
-from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job_file
+from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
 from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.control.catalog import jobs, lookup
 from airflow_provider_mzshare.control.catalog.engine import Catalog
@@ -122,7 +122,7 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        job = read_job_file(Path(argv[0]))
+        job = read_job(argv[0])
     except (MzShareError, IndexError) as error:
         sys.stderr.write(f"error: {error.line if isinstance(error, MzShareError) else usage}\n")
         return Exit.WRONG_USE

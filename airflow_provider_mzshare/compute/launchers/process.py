@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from airflow_provider_mzshare.compute.jobs import LOG_FILE, AppJob, write_job_file
+from airflow_provider_mzshare.compute.jobs import LOG_FILE, STANDARD_INPUT, AppJob, open_job
 from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness
 from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment, package_root
 from airflow_provider_mzshare.errors import LaunchFailed
@@ -61,33 +61,32 @@ class ProcessLauncher:
     def start(self, job: AppJob) -> Handle:
         app = self._app or find_app(job.kind)
         try:
-            job_file = write_job_file(job)
-        except FileExistsError:
-            raise
+            child = self._run(app, job)
         except OSError as error:
-            raise _not_started(job, error) from error
-        try:
-            with open(os.open(job.folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
-                child = subprocess.Popen(
-                    [sys.executable, str(app), str(job_file)],
-                    cwd=job.folder,
-                    env=app_environment(os.environ, job.job_id),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    close_fds=True,
-                    start_new_session=True,
-                )
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                job_file.unlink(missing_ok=True)
-            raise _not_started(job, error) from error
+            raise LaunchFailed(f"job {job.job_id} could not be started: {error}") from error
         _children.append(child)
         handle = self._describe(job, child.pid)
         # On a disk without room it is found by its mark.
         with contextlib.suppress(OSError):
             _note(handle)
         return handle
+
+    def _run(self, app: Path, job: AppJob) -> subprocess.Popen[bytes]:
+        """The job, with its secrets, is the app's standard input: whoever is killed here, nothing of it is left."""
+        job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        job.folder.chmod(0o700)
+        log = os.open(job.folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(log, "ab") as output, open(open_job(job), "rb") as told:
+            return subprocess.Popen(
+                [sys.executable, str(app), STANDARD_INPUT],
+                cwd=job.folder,
+                env=app_environment(os.environ, job.job_id),
+                stdin=told,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                close_fds=True,
+                start_new_session=True,
+            )
 
     def _describe(self, job: AppJob, pid: int) -> Handle:
         started: float | None = None
@@ -175,10 +174,6 @@ class ProcessLauncher:
                 ):
                     found.append(process)
         return found
-
-
-def _not_started(job: AppJob, error: OSError) -> LaunchFailed:
-    return LaunchFailed(f"job {job.job_id} could not be started: {error}")
 
 
 def _reap() -> None:

@@ -11,9 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
-from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job_file
+from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
 from airflow_provider_mzshare.compute.launchers.process import process_identity
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
@@ -24,7 +23,7 @@ from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 
 
 def main(argv: list[str]) -> int:
-    job = read_job_file(Path(argv[0]))
+    job = read_job(argv[0])
     if "crashing" in job.source_name:
         raise RuntimeError("the app cannot be imported")
     stop = threading.Event()

@@ -23,9 +23,9 @@ from tests.support.waiting import wait_until
 APP = """
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
-from airflow_provider_mzshare.compute.jobs import read_job_file
+from airflow_provider_mzshare.compute.jobs import read_job
 
-job = read_job_file(Path(sys.argv[1]))
+job = read_job(sys.argv[1])
 fresh = "import time; print('helper', flush=True); time.sleep(600)"
 # As pyspark does: a daemon with a process group of its own, in the same session.
 helper = subprocess.Popen([sys.executable, "-c", fresh], process_group=0) if sys.version_info >= (3, 11) else (
@@ -103,15 +103,15 @@ def test_a_run_is_detached_private_and_told_nothing_secret(
 
     assert facts["pid"] == facts["sid"] == handle.pid
     assert facts["sid"] != os.getsid(0)
-    assert facts["url"] == "postgresql+psycopg://u:hunter2@h/d", "the secret travels in the job file"
+    assert facts["url"] == "postgresql+psycopg://u:hunter2@h/d", "the secret travels as the app's standard input"
     env = facts["env"]
     assert isinstance(env, dict)
     assert not [name for name in env if "AIRFLOW" in name]
     assert "hunter2" not in json.dumps([env, facts["argv"]])
     assert facts["cwd"] == str(tmp_path / "a")
     assert facts["stdin"] == "/dev/null"
-    assert not (tmp_path / "a" / "JOB.json").exists(), "the app has removed its file"
-    assert "hunter2" not in (tmp_path / "a" / "log").read_text()
+    held = [path for path in (tmp_path / "a").iterdir() if path.name != "facts.json"]
+    assert not [path for path in held if b"hunter2" in path.read_bytes()]
     assert process_identity(handle.pid) == (handle.pid, handle.started)
 
 
@@ -243,11 +243,24 @@ def test_logs_follow_until_told_to_stop(launcher: ProcessLauncher, handles: list
     assert list(launcher.logs(handle, tail=1)) == ["finished the tick"]
 
 
+def test_whoever_is_killed_in_the_middle_of_a_start_no_secret_is_left_on_disk(
+    handles: list[Handle], tmp_path: Path
+) -> None:
+    """An app that never gets to reading its job, as one that is killed before."""
+    app = tmp_path / "app.py"
+    app.write_text("import time; print('up', flush=True); time.sleep(600)", encoding="utf-8")
+    handles.append(ProcessLauncher(app).start(job_in(tmp_path / "a")))
+    wait_until(lambda: "up" in (tmp_path / "a" / "log").read_text(), 20, "the app's start")
+    held = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(held) >= 3
+    assert not [path for path in held if b"hunter2" in path.read_bytes()]
+
+
 def test_a_start_that_cannot_happen_leaves_no_secret_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(LaunchFailed, match="ingest-a"):
         ProcessLauncher(tmp_path / "app.py").start(job_in(tmp_path / "a"))
-    assert not (tmp_path / "a" / "JOB.json").exists()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
 
 
 def test_an_app_that_is_not_installed_is_one_clear_error() -> None:
