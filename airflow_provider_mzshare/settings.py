@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_provider_mzshare.errors import BadSetting
+from airflow_provider_mzshare.folders import PRIVATE
 from airflow_provider_mzshare.paths import bad_for_spark, bad_for_tables
 
 OBJECT_STORES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
@@ -41,6 +42,8 @@ class Settings:
     max_backfills: int | None = None
     """How many may have an app at once. None: as many as this machine has room for (``compute.machine``)."""
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    umask: int = PRIVATE
+    """What others may not do with the files and folders that are made."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -60,6 +63,7 @@ class Settings:
             heartbeat_seconds=heartbeat,
             max_backfills=_count(env, "MZSHARE_MAX_BACKFILLS"),
             spark_conf=check_spark_conf(_spark_conf(env)),
+            umask=_umask(env),
         )
 
     @property
@@ -122,6 +126,13 @@ def _count(env: Mapping[str, str], name: str) -> int | None:
     if not re.fullmatch("[1-9][0-9]{0,3}", text):
         raise BadSetting(name, text, "a number from 1 to 9999")
     return int(text)
+
+
+def _umask(env: Mapping[str, str]) -> int:
+    text = env.get("MZSHARE_UMASK", f"{PRIVATE:03o}")
+    if not re.fullmatch(r"0?0[0-7]{2}", text):
+        raise BadSetting("MZSHARE_UMASK", text, "three octal digits that leave all to the owner, such as 077 or 027")
+    return int(text, 8)
 
 
 def _catalog(env: Mapping[str, str], home: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
 
 StartOption = Annotated[
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
 
 
 def settings() -> Settings:
-    return Settings.from_environment()
+    """And what this process writes from here on, it writes as they say."""
+    chosen = Settings.from_environment()
+    os.umask(chosen.umask)
+    return chosen
 
 
 @contextmanager
@@ -46,7 +51,7 @@ def open_catalog(chosen: Settings, *, create: bool = False, keep: bool = True) -
         cleanup.callback(catalog.close)
         if create and catalog.is_embedded and catalog.revision() is None:
             if keep:
-                chosen.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_folder(chosen.home, chosen.umask)
             else:
                 catalog = Catalog(
                     f"sqlite:///{cleanup.enter_context(TemporaryDirectory(prefix='mzshare-'))}/catalog.db"

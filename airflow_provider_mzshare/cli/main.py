@@ -30,6 +30,7 @@ from airflow_provider_mzshare.cli import (
 )
 from airflow_provider_mzshare.cli.render import visible
 from airflow_provider_mzshare.errors import BadSetting, MzShareError
+from airflow_provider_mzshare.folders import PRIVATE, make_folder
 
 EXIT_FAILED, EXIT_WRONG_USE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -76,6 +77,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str], command: Callable[..., Any] | None = None) -> int:
     """Run one command line; 0 well, 1 failed, 2 wrong use, 130 interrupted."""
     command = command or typer.main.get_command(app).main
+    # What is written before the settings are known is private; they may widen it (``context.settings``).
+    before = os.umask(PRIVATE)
+    try:
+        return _run(argv, command)
+    finally:
+        os.umask(before)
+
+
+def _run(argv: Sequence[str], command: Callable[..., Any]) -> int:
     try:
         code = command(args=list(argv), prog_name="mzshare", standalone_mode=False)
         sys.stdout.flush()
@@ -135,8 +145,9 @@ def _write_report(error: BaseException) -> Path | None:
     from airflow_provider_mzshare.settings import Settings
 
     try:
-        folder = Settings.from_environment().logs
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        chosen = Settings.from_environment()
+        folder = chosen.logs
+        make_folder(folder, chosen.umask)
         path = folder / f"error-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.log"
         text = "".join(traceback.format_exception(error))
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

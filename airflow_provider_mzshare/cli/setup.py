@@ -11,6 +11,7 @@ import typer
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, console, print_record, print_rows
+from airflow_provider_mzshare.folders import make_folder
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.compute.jars import Progress
@@ -78,7 +79,7 @@ def upgrade(output: OutputOption = Output.table) -> None:
     """Create the catalog, or bring it to the version this package needs."""
     chosen = context.settings()
     if chosen.catalog_is_embedded:
-        chosen.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(chosen.home, chosen.umask)
     with context.open_catalog(chosen) as catalog:
         before = catalog.revision()
         catalog.upgrade()

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from airflow_provider_mzshare.errors import BadJobFile
+from airflow_provider_mzshare.folders import PRIVATE
 from airflow_provider_mzshare.settings import check_spark_conf
 
 STANDARD_INPUT = "-"
@@ -61,6 +62,8 @@ class AppJob(BaseModel):
     heartbeat_seconds: float = Field(default=3.0, gt=0)
     spark_conf: dict[str, str] = Field(default_factory=dict)
     jars: list[str] = Field(default_factory=list)
+    umask: int = Field(default=PRIVATE, ge=0, le=PRIVATE)
+    """Of the app and of all that it starts: what others may not do with the files that they write."""
 
     @field_validator("spark_conf")
     @classmethod

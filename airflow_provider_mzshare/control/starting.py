@@ -132,6 +132,7 @@ class Starter:
             lease_seconds=chosen.lease_seconds,
             heartbeat_seconds=chosen.heartbeat_seconds,
             spark_conf=dict(chosen.spark_conf),
+            umask=chosen.umask,
             jars=[str(path) for path in jars.spark_jars(chosen.jars or jars.default_folder())],
         )
 

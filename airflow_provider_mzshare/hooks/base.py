@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from airflow.sdk import BaseHook
 
 from airflow_provider_mzshare.errors import MzShareError, UnknownConnection
+from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.hooks.connections import AirflowConnections, default_connections
 from airflow_provider_mzshare.hooks.settings import CONN_TYPE, settings_of
 from airflow_provider_mzshare.settings import Settings
@@ -73,7 +74,7 @@ class CatalogHook(BaseHook):
     def ensure_catalog(self) -> Catalog:
         """The same; an embedded catalog that is not there yet is made. One on a server is only made when asked for."""
         if self.catalog.is_embedded and self.catalog.revision() is None:
-            self.settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.settings.home, self.settings.umask)
             self.catalog.ensure()
         return self.catalog
 

@@ -19,6 +19,7 @@ from airflow_provider_mzshare.compute.jobs import LOG_FILE, STANDARD_INPUT, AppJ
 from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness
 from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment, package_root
 from airflow_provider_mzshare.errors import LaunchFailed
+from airflow_provider_mzshare.folders import make_folder
 
 _NOTE = "process.json"
 _SAME_START_SECONDS = 2.0
@@ -73,7 +74,7 @@ class ProcessLauncher:
 
     def _run(self, app: Path, job: AppJob) -> subprocess.Popen[bytes]:
         """The job, with its secrets, is the app's standard input: whoever is killed here, nothing of it is left."""
-        job.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(job.folder, job.umask)
         job.folder.chmod(0o700)
         log = os.open(job.folder / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(log, "ab") as output, open(open_job(job), "rb") as told:
@@ -86,6 +87,7 @@ class ProcessLauncher:
                 stderr=subprocess.STDOUT,
                 close_fds=True,
                 start_new_session=True,
+                umask=job.umask,
             )
 
     def _describe(self, job: AppJob, pid: int) -> Handle:

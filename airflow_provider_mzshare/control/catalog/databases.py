@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, InterfaceError, OperationalError
 
 from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable
+from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.urls import shown_url
 
 SCHEMA = "mzshare"
@@ -140,7 +141,7 @@ def create_file(url: URL) -> None:
     """An SQLite file that only its owner can read; SQLite gives the files beside it the same mode."""
     file = Path(url.database or "")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         if not file.exists():
             file.touch(mode=0o600)
     except OSError as error:

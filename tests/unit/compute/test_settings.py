@@ -70,6 +70,11 @@ def test_what_delta_cannot_take_in_a_path_is_refused_by_name(bad: str) -> None:
         assert Settings.from_environment(elsewhere).home == Path(f"/data/a{bad}b")
 
 
+@pytest.mark.parametrize(("text", "mask"), [("", 0o077), ("077", 0o077), ("027", 0o027), ("0022", 0o022), ("000", 0)])
+def test_what_others_may_do_is_the_users_to_say(text: str, mask: int) -> None:
+    assert Settings.from_environment({"MZSHARE_UMASK": text}).umask == mask
+
+
 def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processes() -> None:
     url = Settings.from_environment({"MZSHARE_CATALOG": "sqlite:///c.db"}).catalog_url
     assert url == f"sqlite:///{Path.cwd() / 'c.db'}"
@@ -87,6 +92,9 @@ def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processe
         ("MZSHARE_MASTER", "yarn"),
         ("MZSHARE_MASTER", "local[0]"),
         ("MZSHARE_MASTER", "spark://user@host:7077"),
+        ("MZSHARE_UMASK", "777"),
+        ("MZSHARE_UMASK", "77"),
+        ("MZSHARE_UMASK", "0x7"),
         ("MZSHARE_LEASE_SECONDS", "soon"),
         ("MZSHARE_LEASE_SECONDS", "nan"),
         ("MZSHARE_HEARTBEAT_SECONDS", "14"),
