@@ -25,7 +25,7 @@ def value(sql: Session, name: str) -> str:
 
 def test_a_new_catalog_has_both_flags_true_and_settings_change(sql_on_both: Session) -> None:
     sql = sql_on_both
-    assert [value(sql, name) for name in flags.SETTINGS] == ["true", "true", "30 days"]
+    assert [value(sql, name) for name in flags.SETTINGS] == ["true", "true", "30 days", "30 seconds"]
     assert sql.run(
         "ALTER SYSTEM SET enable_create_table_from_source = false;ALTER SYSTEM SET status_history_retention = '1 week';"
     ) == ["ALTER SYSTEM enable_create_table_from_source (false)", "ALTER SYSTEM status_history_retention (7 days)"]
@@ -33,7 +33,7 @@ def test_a_new_catalog_has_both_flags_true_and_settings_change(sql_on_both: Sess
     with sql.catalog.read() as session:
         assert flags.retention_ms(session) == 7 * 86_400_000
     sql.run("ALTER SYSTEM RESET enable_create_table_from_source; ALTER SYSTEM RESET status_history_retention")
-    assert [value(sql, name) for name in flags.SETTINGS] == ["true", "true", "30 days"]
+    assert [value(sql, name) for name in flags.SETTINGS] == ["true", "true", "30 days", "30 seconds"]
 
 
 def test_settings_that_do_not_exist_and_values_that_are_none(sql: Session) -> None:
