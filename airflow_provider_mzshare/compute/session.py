@@ -43,6 +43,9 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         # So often do running tasks say how far they are.
         "spark.executor.heartbeatInterval": "3s",
         "spark.sql.streaming.stopTimeout": "60s",
+        # A reader of Kafka per partition is kept from tick to tick: a new one takes as long as many small reads. Only
+        # so many, as each holds two connections to the brokers and what it has fetched ahead.
+        "spark.kafka.consumer.cache.capacity": "512",
     }
     if master.startswith("local"):
         # Nothing of a single-machine app is reachable from elsewhere.

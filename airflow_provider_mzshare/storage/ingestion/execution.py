@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 RECORDS_PER_TASK = 100_000
-"""A group is split into as few tasks, and so files per table, as its size allows."""
+PARTITIONS_PER_TASK = 100
+"""A group is split into as few tasks, and so files per table, as its size allows; each reads partition by partition."""
 
 COMMIT_THREADS = 8
 
@@ -134,7 +135,8 @@ class TickExecutor:
 
     def tasks(self, group: TickGroup) -> int:
         """Into how many tasks the pass over a group is split; a bounded read does well to give as many."""
-        return max(1, min(self._spark.sparkContext.defaultParallelism, -(-group.records // RECORDS_PER_TASK)))
+        wanted = max(-(-group.records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
+        return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
 
     def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
         """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.storage.connectors.kafka.records import RecordReader
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
 COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 
@@ -23,6 +25,10 @@ COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 class KafkaReader:
     def __init__(self, spark: SparkSession, config: KafkaConfig, topic: str) -> None:
         self._spark, self._config, self._topic = spark, config, topic
+        self._readers = f"mzshare-{uuid4().hex[:12]}"
+        # It warns of every group id, in a long text at every read; ours is used by this reader alone.
+        log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+        log4j.core.config.Configurator.setLevel(_PROVIDER, log4j.Level.ERROR)
 
     def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
         options = stream_options(self._config, self._topic, start, partitions, max_records)
@@ -35,7 +41,7 @@ class KafkaReader:
         """
         if lower == upper:
             return None
-        options = batch_options(self._config, self._topic, lower, upper, tasks)
+        options = batch_options(self._config, self._topic, lower, upper, tasks, readers=self._readers)
         return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
     def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:

@@ -61,6 +61,11 @@ class TickGroup:
         """How many offsets lie in it; there may be fewer records."""
         return self.upper.gap(self.lower)
 
+    @property
+    def partitions(self) -> int:
+        """How many have something to read."""
+        return sum(1 for partition in self.upper if self.upper[partition] > self.lower[partition])
+
     def at(self, mz_timestamp: int) -> Tick | None:
         """Its tick of this time, if there is one."""
         index = bisect_left(self.ticks, mz_timestamp, key=lambda tick: tick.mz_timestamp)

@@ -11,7 +11,16 @@ from airflow_provider_mzshare.types.positions import Position
 
 FORMAT = "kafka"
 
-# No kafka.group.id: Spark's readers assign their partitions and commit nothing, so no group appears on the broker.
+# Whatever their group id, Spark's readers assign their partitions and commit nothing: no group appears on the broker.
+FETCH_WAIT_MS = 0
+"""Everything that is asked for is there already. After every answer Spark asks where the partition begins and ends, on
+the connection on which the reader's next fetch waits, by default for half a second, for what nobody has written yet."""
+MAX_FETCH_WAIT_MS = 100
+"""What a connection may ask for: every partition of a tick waits so long."""
+STREAM_BYTES = 64 << 20
+STREAM_FETCH_BYTES = 128 << 10
+"""A stream keeps a reader per partition, with what it has fetched ahead: all of them together, but each at least."""
+
 FETCH_BYTES = (32 << 10, 1 << 20)
 """The least and the most that a reader of a range asks for at once; the most is Kafka's own default."""
 FETCH_BYTES_PER_RECORD = 8
@@ -28,7 +37,8 @@ def stream_options(
     fails instead of stepping over what is gone.
     """
     return {
-        **config.spark(),
+        "kafka.max.partition.fetch.bytes": str(_stream_fetch_bytes(len(partitions))),
+        **_connection(config),
         **_ALWAYS,
         "subscribe": topic,
         "startingOffsets": _offsets(topic, {partition: start[partition] for partition in partitions}),
@@ -37,19 +47,24 @@ def stream_options(
 
 
 def batch_options(
-    config: KafkaConfig, topic: str, lower: Position, upper: Position, tasks: int | None = None
+    config: KafkaConfig, topic: str, lower: Position, upper: Position, tasks: int | None = None, *, readers: str
 ) -> dict[str, str]:
     """Exactly ``[lower, upper)``; only the partitions that hold something of it, whatever the topic has by now.
 
     :param tasks: split long partitions so that there are about as many readers.
+    :param readers: a name. Reads of the same name use the same readers, which go on where they left off, with what they
+        have fetched ahead; a new one takes as long as many small reads.
     """
     if not lower < upper:
         raise ValueError(f"there is nothing to read in [{lower}, {upper})")
     sizes = {int(p): upper[p] - lower[p] for p in upper if upper[p] > lower[p]}
+    fetch_bytes = _fetch_bytes(sizes, tasks)
     return {
-        "kafka.max.partition.fetch.bytes": str(_fetch_bytes(sizes, tasks)),
-        **config.spark(),
+        "kafka.max.partition.fetch.bytes": str(fetch_bytes),
+        **_connection(config),
         **_ALWAYS,
+        # Spark keeps readers by group id, and those of one must have the same settings.
+        "kafka.group.id": f"{readers}-{fetch_bytes}",
         **({"minPartitions": str(tasks)} if tasks else {}),
         "assign": json.dumps({topic: list(sizes)}),
         "startingOffsets": _offsets(topic, {partition: lower[partition] for partition in sizes}),
@@ -64,7 +79,19 @@ def _fetch_bytes(sizes: Mapping[int, int], tasks: int | None) -> int:
     """
     longest = min(max(sizes.values()), -(-sum(sizes.values()) // (tasks or 1)))
     least, most = FETCH_BYTES
-    return max(least, min(most, longest * FETCH_BYTES_PER_RECORD))
+    wanted = 1 << (longest * FETCH_BYTES_PER_RECORD - 1).bit_length()  # few sizes: each has readers of its own
+    return max(least, min(most, wanted))
+
+
+def _stream_fetch_bytes(partitions: int) -> int:
+    """Kafka's own default, unless the topic is so wide that its readers would fill the memory."""
+    return max(STREAM_FETCH_BYTES, min(FETCH_BYTES[1], STREAM_BYTES // max(1, partitions)))
+
+
+def _connection(config: KafkaConfig) -> dict[str, str]:
+    options = {"kafka.fetch.max.wait.ms": str(FETCH_WAIT_MS), **config.spark()}
+    wait = min(int(options["kafka.fetch.max.wait.ms"]), MAX_FETCH_WAIT_MS)
+    return {**options, "kafka.fetch.max.wait.ms": str(wait)}
 
 
 def parse_offset_log(text: str, topic: str) -> Position:

@@ -15,11 +15,17 @@ CONFIG = KafkaConfig.from_connection(Connection("bus", "kafka", "b", 9092))
 ODD = 'to"pic\\é'
 
 
+def bounded(lower, upper, *, config=CONFIG, topic="ev", tasks=None):
+    return batch_options(config, topic, lower, upper, tasks, readers="mine")
+
+
 def test_a_stream_starts_at_an_offset_in_every_partition_the_topic_has():
     options = stream_options(CONFIG, "ev", Position({0: 5}), [0, 1, 2], 500)
     assert options == {
         "kafka.bootstrap.servers": "b:9092",
         "kafka.security.protocol": "PLAINTEXT",
+        "kafka.fetch.max.wait.ms": "0",
+        "kafka.max.partition.fetch.bytes": "1048576",
         "kafka.isolation.level": "read_committed",
         "failOnDataLoss": "true",
         "includeHeaders": "false",
@@ -30,7 +36,7 @@ def test_a_stream_starts_at_an_offset_in_every_partition_the_topic_has():
 
 
 def test_a_bounded_read_names_only_the_partitions_that_hold_something():
-    options = batch_options(CONFIG, "ev", Position({0: 5, 1: 7}), Position({0: 5, 1: 9, 10: 3}))
+    options = bounded(Position({0: 5, 1: 7}), Position({0: 5, 1: 9, 10: 3}))
     assert options["assign"] == '{"ev": [1, 10]}'
     assert json.loads(options["startingOffsets"]) == {"ev": {"1": 7, "10": 0}}
     assert json.loads(options["endingOffsets"]) == {"ev": {"1": 9, "10": 3}}
@@ -44,33 +50,58 @@ def test_a_bounded_read_names_only_the_partitions_that_hold_something():
     ("sizes", "tasks", "bytes_"),
     [
         ([1], None, 32),
-        ([125_000] * 4, None, 976),
-        ([10_000] * 32, 5, 78),
+        ([125_000] * 4, None, 1024),
+        ([10_000] * 32, 5, 128),
         ([500_000], None, 1024),
-        ([500_000], 20, 195),
+        ([500_000], 20, 256),
     ],
 )
 def test_a_reader_asks_for_little_beyond_its_end(sizes, tasks, bytes_):
-    options = batch_options(CONFIG, "ev", Position(), Position(dict(enumerate(sizes))), tasks)
+    options = bounded(Position(), Position(dict(enumerate(sizes))), tasks=tasks)
     assert int(options["kafka.max.partition.fetch.bytes"]) // 1024 == bytes_
     assert options.get("minPartitions") == (str(tasks) if tasks else None)
 
 
 def test_what_the_connection_says_about_fetching_wins():
-    extra = {"max.partition.fetch.bytes": 5_000_000}
+    extra = {"max.partition.fetch.bytes": 5_000_000, "fetch.wait.max.ms": 20}
     config = KafkaConfig.from_connection(Connection("bus", "kafka", "b", 9092, extra=extra))
-    assert batch_options(config, "ev", Position(), Position({0: 1}))["kafka.max.partition.fetch.bytes"] == "5000000"
+    for options in (
+        bounded(Position(), Position({0: 1}), config=config),
+        stream_options(config, "ev", Position(), range(1_000), 1),
+    ):
+        assert options["kafka.max.partition.fetch.bytes"] == "5000000"
+        assert options["kafka.fetch.max.wait.ms"] == "20"
+
+
+def test_a_wait_that_every_partition_would_wait_out_is_cut_short():
+    config = KafkaConfig.from_connection(Connection("bus", "kafka", "b", 9092, extra={"fetch.wait.max.ms": 500}))
+    assert bounded(Position(), Position({0: 1}), config=config)["kafka.fetch.max.wait.ms"] == "100"
+    assert stream_options(config, "ev", Position(), [0], 1)["kafka.fetch.max.wait.ms"] == "100"
+
+
+@pytest.mark.parametrize(("partitions", "kib"), [(1, 1024), (64, 1024), (200, 327), (512, 128), (5_000, 128)])
+def test_the_readers_of_a_wide_topic_fit_into_memory_together(partitions, kib):
+    options = stream_options(CONFIG, "ev", Position(), range(partitions), 1)
+    assert int(options["kafka.max.partition.fetch.bytes"]) // 1024 == kib
+
+
+def test_small_reads_that_follow_each_other_share_their_readers():
+    ids = {bounded(Position({0: n}), Position({0: n + size}))["kafka.group.id"] for n in (0, 90) for size in (1, 4_000)}
+    assert ids == {"mine-32768"}
+    assert bounded(Position(), Position({0: 90_000}))["kafka.group.id"] == "mine-1048576", (
+        "other settings, other readers"
+    )
 
 
 @pytest.mark.parametrize("upper", [{0: 5}, {0: 4}, {1: 9}])
 def test_a_range_without_records_is_not_read(upper):
     with pytest.raises(ValueError, match="nothing to read"):
-        batch_options(CONFIG, "ev", Position({0: 5}), Position(upper))
+        bounded(Position({0: 5}), Position(upper))
 
 
 def test_a_topic_name_is_escaped():
     assert json.loads(stream_options(CONFIG, ODD, Position(), [0], 1)["startingOffsets"]) == {ODD: {"0": 0}}
-    assert json.loads(batch_options(CONFIG, ODD, Position(), Position({0: 1}))["assign"]) == {ODD: [0]}
+    assert json.loads(bounded(Position(), Position({0: 1}), topic=ODD)["assign"]) == {ODD: [0]}
 
 
 def test_the_offset_log_gives_the_ends_of_a_batch():

@@ -1,0 +1,81 @@
+"""Topics of many partitions: what a quiet one costs, in time and in bytes from the broker."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
+from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.types.specs import SourceSettings
+from tests.support.kafka import Record, consume, create_topic, groups, produce
+from tests.support.stack import Stack, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WIDE, NARROW = 200, 4
+ROUNDS = 3
+
+
+def one_each(partitions: int) -> list[Record]:
+    return [Record(b'{"n":1}', partition=p) for p in range(partitions)]
+
+
+def read_ms(stack: Stack, source: ItemId) -> float:
+    """All ticks with records up to now."""
+    return sum(tick["write_ms"] for tick in stack.tick_stats(source) if tick.get("records"))
+
+
+def milliseconds(stack: Stack, kafka: EmbeddedKafka, partitions: int) -> float:
+    """That a record in every partition costs a running source; the first round opens the readers."""
+    table = Table(f"t{partitions}", (("n", "bigint"),))
+    topic = create_topic(kafka, partitions)
+    # Seldom, so that a round is rarely cut in two; if it is, both ticks count.
+    source = stack.create(f"s{partitions}", topic, [table], SourceSettings(trigger_interval_ms=1_000))
+    sums = [0.0]
+    with stack.running(source):
+        for _ in range(ROUNDS):
+            produce(kafka, topic, one_each(partitions))
+            stack.wait_caught_up(source, [table.name])
+            sums.append(read_ms(stack, source))
+    assert stack.rows(table.name).total() == ROUNDS * partitions
+    files = [tick["files"] for tick in stack.tick_stats(source) if tick.get("records")]
+    assert max(files) <= -(-partitions // 100), "a file per task"
+    return min(after - before for before, after in pairwise(sums[1:]))
+
+
+def test_a_tick_over_many_quiet_partitions_takes_little_more_than_one_over_few(
+    stack: Stack, kafka: EmbeddedKafka
+) -> None:
+    few, many = (milliseconds(stack, kafka, partitions) for partitions in (NARROW, WIDE))
+    print(f"a record in each of {NARROW} partitions {few:.0f} ms, of {WIDE} {many:.0f} ms, ratio {many / few:.1f}")
+    assert many <= 10 * few
+
+
+def test_reads_that_follow_each_other_make_the_broker_send_everything_once(
+    stack: Stack, kafka: EmbeddedKafka, spark: SparkSession
+) -> None:
+    """Of a backfill that follows: what its readers have fetched ahead is there for the next read."""
+    topic, partitions, steps = create_topic(kafka, 8), 8, 6
+    for _ in range(steps):
+        produce(kafka, topic, one_each(partitions))
+    before = kafka.bytes_out(topic)
+    consume(kafka, topic)
+    plain = kafka.bytes_out(topic) - before
+    reader, ends = (
+        KafkaReader(spark, stack.config, topic),
+        [dict.fromkeys(range(partitions), n) for n in range(steps + 1)],
+    )
+    found = []
+    for lower, upper in pairwise(ends):
+        frame = reader.bounded(Position(lower), Position(upper))
+        assert frame is not None
+        found += [(row.partition, row.offset) for row in frame.coalesce(1).collect()]
+    assert sorted(found) == [(p, o) for p in range(partitions) for o in range(steps)]
+    ratio = (kafka.bytes_out(topic) - before - plain) / plain
+    print(f"{steps} reads in a row: {ratio:.2f} of one read")
+    assert ratio <= 1.2
+    assert not [group for group in groups(kafka) if group.startswith("mzshare")]
