@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from airflow_provider_mzshare.demo.story import pace
-from airflow_provider_mzshare.embedded.sweeper import MARK
+from airflow_provider_mzshare.embedded.sweeper import MARK, SIGNALS
 from tests.support.waiting import wait_until
 
 STAGES = ("Starting a Kafka broker", "Starting Airflow", "A topic with", "mzshare_quickstart", "Two tables live")
@@ -31,7 +31,9 @@ def demo(folder: Path, jars: Path) -> Iterator[subprocess.Popen[bytes]]:
     env = {**os.environ, "TMPDIR": str(folder), "MZSHARE_JARS": str(jars), "PYTHONUNBUFFERED": "1"}
     command = [sys.executable, "-m", "airflow_provider_mzshare.demo"]
     with (folder / "said").open("wb") as said:
-        process = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
+        process = subprocess.Popen(
+            command, env=env, stdout=said, stderr=said, start_new_session=True, preexec_fn=_with_ears
+        )
     try:
         yield process
     finally:
@@ -40,6 +42,12 @@ def demo(folder: Path, jars: Path) -> Iterator[subprocess.Popen[bytes]]:
             with suppress(psutil.Error, ProcessLookupError):
                 one.kill()
         process.wait()
+
+
+def _with_ears() -> None:
+    """Under nohup, or in the background of a script, the tests themselves may be deaf to these."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def alive(folder: Path) -> list[psutil.Process]:
