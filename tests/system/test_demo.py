@@ -23,17 +23,22 @@ STAGES = ("Starting a Kafka broker", "Starting Airflow", "A topic with", "mzshar
 """What it says when it begins with something: its broker, Airflow, the producer, the ingestion app, and so on."""
 STAGE_SECONDS = 400.0
 END_SECONDS = 60.0
+WITH_EARS = f"""
+import runpy, signal
+for number in {[int(number) for number in SIGNALS]}:
+    signal.signal(number, signal.SIG_DFL)
+runpy.run_module("airflow_provider_mzshare.demo", run_name="__main__")
+"""
+"""Under nohup, or in the background of a script, the tests themselves may be deaf to signals, and so what they start."""
 
 
 @contextmanager
 def demo(folder: Path, jars: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Started as ``make demo`` does, with its temporary folder in ``folder`` and what it says in a file there."""
     env = {**os.environ, "TMPDIR": str(folder), "MZSHARE_JARS": str(jars), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "airflow_provider_mzshare.demo"]
+    command = [sys.executable, "-c", WITH_EARS]
     with (folder / "said").open("wb") as said:
-        process = subprocess.Popen(
-            command, env=env, stdout=said, stderr=said, start_new_session=True, preexec_fn=_with_ears
-        )
+        process = subprocess.Popen(command, env=env, stdout=said, stderr=said, start_new_session=True)
     try:
         yield process
     finally:
@@ -42,12 +47,6 @@ def demo(folder: Path, jars: Path) -> Iterator[subprocess.Popen[bytes]]:
             with suppress(psutil.Error, ProcessLookupError):
                 one.kill()
         process.wait()
-
-
-def _with_ears() -> None:
-    """Under nohup, or in the background of a script, the tests themselves may be deaf to these."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def alive(folder: Path) -> list[psutil.Process]:
