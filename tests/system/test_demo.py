@@ -29,7 +29,7 @@ for number in {[int(number) for number in SIGNALS]}:
     signal.signal(number, signal.SIG_DFL)
 runpy.run_module("airflow_provider_mzshare.demo", run_name="__main__")
 """
-"""Under nohup, or in the background of a script, the tests themselves may be deaf to signals, and so what they start."""
+"""Under nohup, or in the background of a script, tests are deaf to signals, and so is what they start."""
 
 
 @contextmanager
