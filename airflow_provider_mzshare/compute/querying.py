@@ -58,7 +58,8 @@ def answer(spark: SparkSession, query: str, relations: Mapping[str, Load]) -> Da
 @contextmanager
 def a_session(jar_folder: Path | None) -> Iterator[SparkSession]:
     """For several queries. What Spark cannot answer inside of the block is told as an error of ours."""
-    with _told(), _session(jar_folder) as spark:
+    # Inside the session, since Spark's errors are in its own process: once that has ended they say nothing any more.
+    with _told(), _session(jar_folder) as spark, _told():
         yield spark
 
 
@@ -87,5 +88,14 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise NotReadable(f"Spark cannot answer the query: {lines[0]}", hint="put the query right") from error
+        raise NotReadable(f"Spark cannot answer the query: {_reason(error)}", hint="put the query right") from error
+
+
+def _reason(error: Exception) -> str:
+    """Its first line. An error of a Spark that has ended cannot be printed: then its own description will do."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - it fails in ways of its own
+        text = str(getattr(error, "_desc", ""))
+    lines = text.strip().splitlines() or [type(error).__name__]
+    return lines[0]

@@ -67,7 +67,12 @@ def read_spark(
     """The rows at ``version`` as a DataFrame, read by Spark's own Delta reader."""
     frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
     wanted = choose_columns(frame.columns, columns, with_system_columns=with_system_columns)
-    return frame.select(*(frame[f"`{name}`"] for name in wanted))
+    return frame.select(*(frame[spark_name(name)] for name in wanted))
+
+
+def spark_name(name: str) -> str:
+    """A column as Spark's SQL names it, whatever is in the name: it may hold dots, quotes and backticks."""
+    return f"`{name.replace('`', '``')}`"
 
 
 @dataclass(frozen=True)

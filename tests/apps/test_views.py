@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
+from airflow_provider_mzshare.control.catalog import Catalog, items, lookup
 from airflow_provider_mzshare.control.locations import locate
 from airflow_provider_mzshare.control.reading import Query, count_rows, read_frame, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
@@ -24,6 +24,7 @@ from airflow_provider_mzshare.control.views.reading import plan_query, run_plan
 from airflow_provider_mzshare.control.views.resolving import resolve
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.connections import FixedConnections
+from airflow_provider_mzshare.types.specs import ColumnSpec, TableSpec
 from tests.support.filled import Filled
 from tests.support.postgres import Postgres
 from tests.support.reading_page import examples
@@ -107,6 +108,33 @@ def test_answers_are_those_of_postgresql(spark: SparkSession, filled: Filled) ->
     filled.feed(other, [{"id": 1}])
     wrong = {query: (found, wanted) for query, wanted in QUESTIONS if (found := ask(filled, query)) != wanted}
     assert not wrong
+
+
+ODD_COLUMNS = [
+    "`", "a`b", "``", "x`.`y", "a.b", "a b", " led", "trailed ", "it's", 'say "x"', "ünïcødé 😀", "select", "from", "A",
+    "n" * 255, "(a, b)", "{a}", "a;b", "a=b", "$(x)", "--", "/*", "%s", "\\", "1",
+]  # fmt: skip
+"""Each is a field of the records, too. A name with a backtick broke every view on its table."""
+
+
+def test_views_read_columns_of_any_name(spark: SparkSession, filled: Filled, make: Make) -> None:
+    source = filled.source()
+    spec = TableSpec(
+        reference="t", format="json", columns=tuple(ColumnSpec(name=name, type="bigint") for name in ODD_COLUMNS)
+    )
+    with filled.catalog.write() as session:
+        items.create_table(session, name=("public", "odd"), source_id=source, spec=spec)
+    record = {name: number for number, name in enumerate(ODD_COLUMNS)}
+    make("before", "SELECT * FROM odd")
+    assert rows(filled, "before") == []
+    filled.feed(source, [record])
+    assert rows(filled, "odd") == [record]
+    make("everything", "SELECT * FROM odd")
+    assert rows(filled, "everything") == [record]
+    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in ODD_COLUMNS)
+    make("by_name", f"SELECT {quoted} FROM everything")
+    assert rows(filled, "by_name") == [record]
+    assert read_frame(spark, filled.catalog, filled.root, "odd").collect()[0].asDict() == record
 
 
 SCALARS = """
