@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _TABLE_ROWS = 100
 """As many rows as a person can look at; a program gets them all."""
-_CHUNK = 10_000
+_CHUNK = 1_000
+"""So many are Python's values at once."""
 
 
 def register(app: typer.Typer) -> None:
@@ -44,23 +45,24 @@ def read(
         raise typer.BadParameter("--as-of and --tick exclude each other")
     from airflow_provider_mzshare.control.liveness import refuse
     from airflow_provider_mzshare.control.names import typed_name
-    from airflow_provider_mzshare.control.reading import Query, read_table
+    from airflow_provider_mzshare.control.reading import Query, open_table
 
     typed_name(name)
     chosen = context.settings()
     shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
     query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
-    with context.open_catalog(chosen) as catalog:
-        when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else _tell}
-        rows = read_table(catalog, chosen.warehouse, name, query, jars=chosen.jars, **when)
-    if limit is None and output is Output.table and rows.num_rows > _TABLE_ROWS:
-        rows = rows.slice(0, _TABLE_ROWS)
-        typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)
-    if errors and output is Output.table:
-        columns = sorted(rows.schema.names, key=lambda column: column != "error")
-        print_rows(columns, ({key: _readable(value) for key, value in row.items()} for row in _rows(rows)), output)
-    else:
-        print_rows(rows.schema.names, _rows(rows), output)
+    when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else _tell}
+    with (
+        context.open_catalog(chosen) as catalog,
+        open_table(catalog, chosen.warehouse, name, query, jars=chosen.jars, **when) as found,
+    ):
+        rows, columns = _rows(found), found.schema.names
+        if limit is None and output is Output.table:
+            rows = _first_rows(rows)
+        if errors and output is Output.table:
+            columns = sorted(columns, key=lambda column: column != "error")
+            rows = ({key: _readable(value) for key, value in row.items()} for row in rows)
+        print_rows(columns, rows, output)
 
 
 def _tell(tables: Sequence[Standing]) -> None:
@@ -71,9 +73,20 @@ def _tell(tables: Sequence[Standing]) -> None:
         typer.echo(f"note: {visible(remark(table))}", err=True)
 
 
-def _rows(table: Any) -> Iterator[dict[str, Any]]:
-    for batch in table.to_batches(max_chunksize=_CHUNK):
-        yield from batch.to_pylist()
+def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    from airflow_provider_mzshare.storage.values import python_rows
+
+    for batch in batches:
+        for start in range(0, batch.num_rows, _CHUNK):
+            yield from python_rows(batch.slice(start, _CHUNK))
+
+
+def _first_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for number, row in enumerate(rows):
+        if number == _TABLE_ROWS:
+            typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)
+            return
+        yield row
 
 
 def _readable(value: Any) -> Any:

@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
 
 from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.session import DELTA_CONF, open_session
@@ -24,6 +26,8 @@ QUERY_CONF = {
     "spark.sql.caseSensitive": "false",
     # A query reads what is registered for it and nothing else.
     "spark.sql.runSQLOnFiles": "false",
+    # A batch of long texts must not be larger than Arrow can hold.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
 _OWN_CONF = {
     **DELTA_CONF,
@@ -53,6 +57,21 @@ def answer(spark: SparkSession, query: str, relations: Mapping[str, Load]) -> Da
     for name, load in relations.items():
         load(apart).createOrReplaceTempView(name)
     return apart.sql(query)
+
+
+def batches(frame: DataFrame) -> pa.RecordBatchReader:
+    """The rows of a frame in its order, of one of its partitions after the other: not all are held at once."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(frame.schema)
+
+    def fetched() -> Iterator[pa.RecordBatch]:
+        with _told():
+            partitions: Any = frame._jdf.toArrowBatchRdd().toJavaRDD().toLocalIterator()
+            while partitions.hasNext():
+                yield pa.ipc.read_record_batch(pa.py_buffer(partitions.next()), schema)
+
+    return pa.RecordBatchReader.from_batches(schema, fetched())
 
 
 @contextmanager

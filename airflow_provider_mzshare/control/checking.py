@@ -24,7 +24,7 @@ from airflow_provider_mzshare.storage.checking import Checked, Known, check_coll
 from airflow_provider_mzshare.storage.collections import collection_exists
 from airflow_provider_mzshare.storage.damage import Damage, brief, in_collection, told
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
-from airflow_provider_mzshare.storage.faults import check_mounted, warehouse_fault
+from airflow_provider_mzshare.storage.faults import StorageFault, check_mounted, warehouse_fault
 from airflow_provider_mzshare.types.ids import CollectionId
 
 
@@ -84,9 +84,15 @@ def explain(catalog: Catalog, warehouse: str, points: Iterable[ReadPoint], error
     """
     if fault := warehouse_fault(warehouse, error):
         return fault
-    for point in points if _is_about_files(error) else ():
-        if damages := _damaged(catalog, warehouse, point):
-            return DamagedTable(point.name, damages)
+    if _is_about_files(error):
+        try:
+            check_mounted(warehouse)
+        except StorageFault as away:
+            # That says nothing of any table: none is marked.
+            return NotReadable(away.message, hint=away.hint)
+        for point in points:
+            if damages := _damaged(catalog, warehouse, point):
+                return DamagedTable(point.name, damages)
     return error if isinstance(error, MzShareError) else NotReadable(f"it cannot be read: {brief(error)}")
 
 

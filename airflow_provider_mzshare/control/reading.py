@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
@@ -22,12 +24,12 @@ from airflow_provider_mzshare.control.checking import explain
 from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.sql.statements import parse_name
 from airflow_provider_mzshare.control.views.progress import Progress, progress_of
-from airflow_provider_mzshare.control.views.reading import ReadPlan, plan_view, run_plan
+from airflow_provider_mzshare.control.views.reading import ReadPlan, open_plan, plan_view, run_plan
 from airflow_provider_mzshare.control.views.relations import Relation, find_relation
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections import collection_exists
 from airflow_provider_mzshare.storage.fanout.plan import arrow_schema, errors_schema
-from airflow_provider_mzshare.storage.reading import choose_columns, read_arrow, read_spark
+from airflow_provider_mzshare.storage.reading import choose_columns, read_batches, read_spark
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId
 from airflow_provider_mzshare.types.specs import TableSpec
 
@@ -70,16 +72,51 @@ def read_table(
     :param jars: where Spark's are, for views; by default in the usual place.
     :param not_live: what to do about tables that are not live, when they are read as they are now.
     """
+    when: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live}
+    with open_table(catalog, warehouse, name, query, jars=jars, **when) as rows:
+        return rows.read_all()
+
+
+@contextmanager
+def open_table(
+    catalog: Catalog,
+    warehouse: str,
+    name: str,
+    query: Query = EVERYTHING,
+    *,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+    jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
+) -> Iterator[pa.RecordBatchReader]:
+    """The same a batch at a time, for as many rows as there are: only a part of them is held in memory."""
     found = _Found(catalog, name, as_of_ms, tick)
     found.tell(not_live)
+    with ExitStack() as opened:
+        try:
+            rows, first = _begun(opened.enter_context(found.open(warehouse, query, jars)))
+        except READ_ERRORS as error:
+            # Between the look and the read a swap gave the name to another table, and the one before was dropped.
+            again = _Found(catalog, name, as_of_ms, tick)
+            if again.relation.item.id == found.relation.item.id:
+                raise explain(catalog, warehouse, found.points, error) from error
+            found = again
+            rows, first = _begun(opened.enter_context(found.open(warehouse, query, jars)))
+        explained = _explained(rows, lambda error: explain(catalog, warehouse, found.points, error))
+        yield pa.RecordBatchReader.from_batches(rows.schema, chain(first, explained))
+
+
+def _begun(rows: pa.RecordBatchReader) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
+    """With its first batch: whether anything can be read shows there."""
+    first = next(iter(rows), None)
+    return rows, [] if first is None else [first]
+
+
+def _explained(rows: pa.RecordBatchReader, tell: Callable[[Exception], Exception]) -> Iterator[pa.RecordBatch]:
     try:
-        return found.read(warehouse, query, jars)
+        yield from rows
     except READ_ERRORS as error:
-        # Between the look and the read a swap gave the name to another table, and the one before was dropped.
-        again = _Found(catalog, name, as_of_ms, tick)
-        if again.relation.item.id == found.relation.item.id:
-            raise explain(catalog, warehouse, found.points, error) from error
-        return again.read(warehouse, query, jars)
+        raise tell(error) from error
 
 
 def count_rows(
@@ -100,7 +137,8 @@ def count_rows(
         return run_plan(found.where, warehouse, lambda frame: int(frame.count()), jars=jars)
     columns = None if isinstance(found.where, Progress) else ["_mz_tick"]
     query = Query(columns=columns, errors=errors)
-    return int(read_table(catalog, warehouse, name, query, as_of_ms=as_of_ms, tick=tick, jars=jars).num_rows)
+    with open_table(catalog, warehouse, name, query, as_of_ms=as_of_ms, tick=tick, jars=jars) as rows:
+        return sum(batch.num_rows for batch in rows)
 
 
 class _Found:
@@ -138,17 +176,22 @@ class _Found:
             return [point for point in self.where.tables.values() if isinstance(point, ReadPoint)]
         return [self.where] if isinstance(self.where, ReadPoint) else []
 
-    def read(self, warehouse: str, query: Query, jars: Path | None) -> pa.Table:
+    @contextmanager
+    def open(self, warehouse: str, query: Query, jars: Path | None) -> Iterator[pa.RecordBatchReader]:
         if isinstance(self.where, TableSpec):
-            return _empty(self.where, query)
+            yield _empty(self.where, query).to_reader()
+            return
         if isinstance(self.where, ReadPoint):
-            return _read(warehouse, self.where, query)
+            yield _read(warehouse, self.where, query)
+            return
         _check_plain(self.relation, query)
         if isinstance(self.where, Progress):
             rows = self.where.table()
             chosen = choose_columns(rows.schema.names, query.columns, with_system_columns=False)
-            return rows.select(chosen).slice(0, query.limit)
-        return run_plan(self.where, warehouse, lambda frame: _of_frame(frame, query).toArrow(), jars=jars)
+            yield rows.select(chosen).slice(0, query.limit).to_reader()
+            return
+        with open_plan(self.where, warehouse, lambda frame: _of_frame(frame, query), jars=jars) as found:
+            yield found
 
 
 def _check_plain(relation: Relation, query: Query) -> None:
@@ -181,7 +224,7 @@ def read_cut(
         ids = [items.find_table(session, _pair(name)).id for name in names]
         points = consistent_cut(session, ids, as_of_ms=as_of_ms, tick=tick)
     try:
-        return {name: _read(warehouse, point, query) for name, point in zip(names, points, strict=True)}
+        return {name: _read(warehouse, point, query).read_all() for name, point in zip(names, points, strict=True)}
     except READ_ERRORS as error:
         raise explain(catalog, warehouse, points, error) from error
 
@@ -210,11 +253,11 @@ def read_frame(
     return frame if query.limit is None else frame.limit(query.limit)
 
 
-def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.Table:
+def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.RecordBatchReader:
     path, version = _place(point, query)
     if version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(path)):
-        return _empty(point.spec, query)  # it joined, and its writer died before it made the folder
-    return read_arrow(
+        return _empty(point.spec, query).to_reader()  # it joined, and its writer died before it made the folder
+    return read_batches(
         warehouse,
         path,
         version,

@@ -16,9 +16,9 @@ from pyarrow import parquet
 
 from airflow_provider_mzshare.cli.render import plain
 from airflow_provider_mzshare.errors import TerminalError
+from airflow_provider_mzshare.storage.values import python_rows, with_texts
 
 FORMATS = ("parquet", "csv", "json")
-_ROWS_AT_ONCE = 10_000
 
 
 def file_format(file: str, chosen: str | None = None) -> str:
@@ -29,17 +29,43 @@ def file_format(file: str, chosen: str | None = None) -> str:
     return found
 
 
-def export(rows: pa.Table, file: str, chosen: str) -> None:
-    """:param file: a path, or a URI that Airflow's object storage knows."""
-    write = {"parquet": parquet.write_table, "csv": pa_csv.write_csv, "json": _write_json}[chosen]
+def export(rows: pa.RecordBatchReader | pa.Table, file: str, chosen: str) -> int:
+    """Write all rows, a batch at a time, and return how many there were.
+
+    :param file: a path, or a URI that Airflow's object storage knows.
+    """
+    write = {"parquet": _write_parquet, "csv": _write_csv, "json": _write_json}[chosen]
     with _whole_file(file) as out:
-        write(rows, out)
+        return write(rows.to_reader() if isinstance(rows, pa.Table) else rows, out)
 
 
-def _write_json(rows: pa.Table, out: IO[bytes]) -> None:
-    for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        for row in batch.to_pylist():
+def _write_parquet(rows: pa.RecordBatchReader, out: IO[bytes]) -> int:
+    count = 0
+    with parquet.ParquetWriter(out, rows.schema) as writer:
+        for batch in rows:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+def _write_csv(rows: pa.RecordBatchReader, out: IO[bytes]) -> int:
+    count = 0
+    head = pa_csv.WriteOptions(include_header=True)
+    for batch in rows:
+        pa_csv.write_csv(with_texts(batch), out, head)
+        head, count = pa_csv.WriteOptions(include_header=False), count + batch.num_rows
+    if not count:
+        pa_csv.write_csv(rows.schema.empty_table(), out)
+    return count
+
+
+def _write_json(rows: pa.RecordBatchReader, out: IO[bytes]) -> int:
+    count = 0
+    for batch in rows:
+        for row in python_rows(batch):
             out.write(json.dumps(plain(row), ensure_ascii=False).encode() + b"\n")
+        count += batch.num_rows
+    return count
 
 
 @contextmanager

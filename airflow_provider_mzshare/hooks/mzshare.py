@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from airflow_provider_mzshare.control.catalog.convergence import Convergence, co
 from airflow_provider_mzshare.control.catalog.jobs import get_job
 from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.names import find_item, find_source, find_table, typed_name
-from airflow_provider_mzshare.control.reading import EVERYTHING, Query, count_rows, read_table
+from airflow_provider_mzshare.control.reading import EVERYTHING, Query, count_rows, open_table, read_table
 from airflow_provider_mzshare.control.reconciler import Outcome
 from airflow_provider_mzshare.control.retiring import retire_backfills
 from airflow_provider_mzshare.control.sql import statements as sql
@@ -224,6 +224,20 @@ class MzShareHook(CatalogHook):
         typed_name(table)
         asked: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live, "jars": self.settings.jars}
         return read_table(self.catalog, self.settings.warehouse, table, query, **asked)
+
+    def open(
+        self,
+        table: str,
+        query: Query = EVERYTHING,
+        *,
+        as_of_ms: int | None = None,
+        tick: int | None = None,
+        not_live: NotLiveTables = ignore,
+    ) -> AbstractContextManager[pa.RecordBatchReader]:
+        """What ``read`` gives, a batch at a time."""
+        typed_name(table)
+        asked: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live, "jars": self.settings.jars}
+        return open_table(self.catalog, self.settings.warehouse, table, query, **asked)
 
     def count(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
@@ -70,6 +71,7 @@ class ReadTableOperator(MzShareOperator):
         from airflow_provider_mzshare.cli.render import plain
         from airflow_provider_mzshare.control.reading import Query
         from airflow_provider_mzshare.hooks.exports import export, file_format
+        from airflow_provider_mzshare.storage.values import python_rows
 
         if self.count and self.file:
             raise TerminalError("count and file exclude each other")
@@ -84,19 +86,19 @@ class ReadTableOperator(MzShareOperator):
         )
         if self.file:
             chosen = file_format(self.file, self.file_format)
-            rows = self._read(query)
-            export(rows, self.file, chosen)
-            return {"file": self.file, "rows": rows.num_rows}
-        rows = self._read(query)
-        if rows.num_rows > self.max_rows:
+            with self._open(query) as found:
+                return {"file": self.file, "rows": export(found, self.file, chosen)}
+        with self._open(query) as found:
+            rows = [row for batch in found for row in python_rows(batch)]
+        if len(rows) > self.max_rows:
             raise NotReadable(
                 f"table {self.table} has more than the {self.max_rows} rows that may be returned",
                 hint="a file, count, or a larger max_rows",
             )
-        return plain(rows.to_pylist())
+        return plain(rows)
 
-    def _read(self, query: Query) -> pa.Table:
-        return self.hook.read(self.table, query, **self._when())
+    def _open(self, query: Query) -> AbstractContextManager[pa.RecordBatchReader]:
+        return self.hook.open(self.table, query, **self._when())
 
     def _when(self) -> dict[str, Any]:
         as_of, tick = _number("as_of", self.as_of), _number("tick", self.tick)

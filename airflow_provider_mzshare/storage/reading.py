@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os.path import abspath
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.damage import brief
 from airflow_provider_mzshare.storage.durability import local_path
+from airflow_provider_mzshare.storage.ordered import BATCH_ROWS, Ordered
 from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SYSTEM_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
-_ORDER = [(name, "ascending") for name in SYSTEM_NAMES]
 
 
 def read_arrow(
@@ -38,21 +38,29 @@ def read_arrow(
     ordered: bool = False,
 ) -> pa.Table:
     """The rows at ``version``. With ``ordered``, by tick, partition and offset; else in no order at all."""
-    snapshot = open_snapshot(root, path, version)
-    wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
-    if not ordered:
-        return snapshot.rows(wanted) if limit is None else snapshot.head(limit, wanted)
-    scanned = [*wanted, *(name for name in SYSTEM_NAMES if name not in wanted)]
-    only = _first_rows(snapshot, limit) if limit is not None else None
-    return snapshot.rows(scanned, only).sort_by(_ORDER).slice(0, limit).select(wanted)
+    found = read_batches(
+        root, path, version, columns=columns, with_system_columns=with_system_columns, limit=limit, ordered=ordered
+    )
+    return found.read_all()
 
 
 def read_batches(
-    root: str, path: str, version: int, *, columns: Sequence[str] | None = None, with_system_columns: bool = False
+    root: str,
+    path: str,
+    version: int,
+    *,
+    columns: Sequence[str] | None = None,
+    with_system_columns: bool = False,
+    limit: int | None = None,
+    ordered: bool = False,
 ) -> pa.RecordBatchReader:
-    """The rows at ``version``, a batch at a time, in no order: for tables larger than memory."""
+    """The same a batch at a time: for tables larger than memory."""
     snapshot = open_snapshot(root, path, version)
-    return snapshot.batches(choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns))
+    wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
+    schema = snapshot.schema_of(wanted)
+    if ordered:
+        return pa.RecordBatchReader.from_batches(schema, Ordered(snapshot, wanted).batches(limit))
+    return pa.RecordBatchReader.from_batches(schema, _first(snapshot.scan(wanted), limit))
 
 
 def read_spark(
@@ -95,17 +103,20 @@ class Snapshot:
         """Those that ``only`` admits, in no order; files that cannot hold any are not opened."""
         return self.dataset.to_table(columns and list(columns), filter=only, **self._manner)
 
-    def head(self, limit: int, columns: Sequence[str]) -> pa.Table:
-        if self.native:
-            return self.dataset.head(limit, columns=list(columns))
-        return self.rows(columns).slice(0, limit)
+    def schema_of(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in columns])
 
-    def batches(self, columns: Sequence[str]) -> pa.RecordBatchReader:
+    def scan(
+        self, columns: Sequence[str], only: pc.Expression | None = None, *, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same a batch at a time; only a few are held."""
         if self.native:
-            return self.dataset.scanner(list(columns)).to_reader()
-        schema = pa.schema([self.schema.field(name) for name in columns])
-        files = (f.to_table(self.schema, list(columns), **self._manner) for f in self.dataset.get_fragments())
-        return pa.RecordBatchReader.from_batches(schema, (batch for file in files for batch in file.to_batches()))
+            ahead = {"batch_readahead": 2, "fragment_readahead": 4}
+            yield from self.dataset.to_batches(list(columns), filter=only, batch_size=batch_rows, **ahead)
+            return
+        for file in self.dataset.get_fragments(filter=only):
+            rows = file.to_table(self.schema, list(columns), filter=only, **self._manner)
+            yield from rows.to_batches(max_chunksize=batch_rows)
 
     @property
     def _manner(self) -> dict[str, Any]:
@@ -149,13 +160,13 @@ def choose_columns(present: Sequence[str], asked: Sequence[str] | None, *, with_
     return [*asked, *added]
 
 
-def _first_rows(snapshot: Snapshot, limit: int) -> pc.Expression:
-    """A filter for the first ``limit`` rows, found from the system columns alone: they cost next to nothing."""
-    keys = snapshot.rows(SYSTEM_NAMES)
-    if limit <= 0 or keys.num_rows == 0:
-        return pc.scalar(limit > 0)
-    last = keys.take(pc.select_k_unstable(keys, min(limit, keys.num_rows), sort_keys=_ORDER)[-1:]).to_pylist()[0]
-    tick, partition, offset = (pc.field(name) for name in SYSTEM_NAMES)
-    before_tick, in_tick = tick < last["_mz_tick"], tick == last["_mz_tick"]
-    before_partition, in_partition = partition < last["_mz_partition"], partition == last["_mz_partition"]
-    return before_tick | (in_tick & (before_partition | (in_partition & (offset <= last["_mz_offset"]))))
+def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+        elif left > 0:
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+        if left is not None and left <= 0:
+            return

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, items, lookup
+from airflow_provider_mzshare.control.checking import DamagedTable
 from airflow_provider_mzshare.control.locations import locate
-from airflow_provider_mzshare.control.reading import Query, count_rows, read_frame, read_table
+from airflow_provider_mzshare.control.reading import Query, count_rows, open_table, read_frame, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements import execute_script
 from airflow_provider_mzshare.control.views.checking import run_checks
@@ -24,7 +25,8 @@ from airflow_provider_mzshare.control.views.reading import plan_query, run_plan
 from airflow_provider_mzshare.control.views.resolving import resolve
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.connections import FixedConnections
-from airflow_provider_mzshare.types.specs import ColumnSpec, TableSpec
+from airflow_provider_mzshare.storage.values import python_rows
+from airflow_provider_mzshare.types.specs import ColumnSpec, Include, TableSpec
 from tests.support.filled import Filled
 from tests.support.postgres import Postgres
 from tests.support.reading_page import examples
@@ -341,3 +343,33 @@ def test_spark_reads_a_table_as_the_page_says(spark: SparkSession, filled: Fille
     names: dict[str, Any] = {"spark": spark, "path": place.uri}
     exec(example, names)
     assert names["count"] == 3
+
+
+def test_a_view_is_read_in_parts_in_its_order_with_times_that_python_cannot_hold(
+    spark: SparkSession, filled: Filled, make: Make
+) -> None:
+    far = 253_402_300_800_000_000
+    source = filled.source()
+    filled.table(source, "t", "n bigint", include=[Include(what="timestamp", name="at")])
+    for first in (0, 1_500):
+        numbers = range(first, first + 1_500)
+        filled.feed(source, [{"n": n} for n in numbers], timestamps=[far + n * 1_000_000 for n in numbers])
+    make("v", "SELECT n, at FROM t ORDER BY n DESC")
+    with open_table(filled.catalog, filled.root, "v") as found:
+        batches = list(found)
+    read = [row for batch in batches for row in python_rows(batch)]
+    assert [row["n"] for row in read] == list(range(2_999, -1, -1))
+    assert read[-1]["at"] == "10000-01-01 00:00:00+00"
+    assert max(batch.num_rows for batch in batches) < 3_000
+    assert count_rows(filled.catalog, filled.root, "v") == 3_000
+
+
+def test_a_view_of_a_damaged_table_names_the_damage(spark: SparkSession, filled: Filled, make: Make) -> None:
+    source = filled.source()
+    filled.table(source, "t", "n bigint")
+    filled.feed(source, [{"n": n} for n in range(5)])
+    make("v", "SELECT sum(n) AS s FROM t")
+    (file,) = Path(filled.root).glob("*-data-*/*.parquet")
+    os.truncate(file, 60)
+    with pytest.raises(DamagedTable, match=f"{file.name} has 60 bytes"):
+        read_table(filled.catalog, filled.root, "v")

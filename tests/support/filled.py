@@ -15,14 +15,15 @@ from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.writers import CatalogMember
 from airflow_provider_mzshare.storage.collections import Collection, create_collection
 from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.member_plans import member_plan
 from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.uris import collection_uri
 from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import ColumnSpec, KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourceSpec, TableSpec
 
 TOPIC_ID = "topic-id-1"
 
@@ -42,43 +43,55 @@ class Filled:
                 session, name=("public", name), spec=spec, incarnation=TOPIC_ID, start=Position()
             )
 
-    def table(self, source_id: ItemId, name: str, columns: str, *, schema: str = "public") -> ItemId:
+    def table(
+        self, source_id: ItemId, name: str, columns: str, *, schema: str = "public", include: Sequence[Include] = ()
+    ) -> ItemId:
         """:param columns: ``id bigint, note text``."""
         pairs = [one.rsplit(" ", 1) for one in columns.split(", ")]
         specs = tuple(ColumnSpec(name=n, type=t) for n, t in pairs)
-        spec = TableSpec(reference="t", format="json", columns=specs)
+        spec = TableSpec(reference="t", format="json", columns=specs, include=tuple(include))
         with self.catalog.write() as session:
             return items.create_table(session, name=(schema, name), source_id=source_id, spec=spec)
 
-    def feed(self, source_id: ItemId, records: Sequence[Mapping[str, Any]], *, stall: Sequence[ItemId] = ()) -> Tick:
-        """One committed tick; the tables of ``stall`` leave by it."""
+    def feed(
+        self,
+        source_id: ItemId,
+        records: Sequence[Mapping[str, Any]],
+        *,
+        stall: Sequence[ItemId] = (),
+        timestamps: Sequence[int] = (),
+    ) -> Tick:
+        """One committed tick; the tables of ``stall`` leave by it.
+
+        :param timestamps: of the records, in microseconds since 1970.
+        """
         store = CatalogTickStore(self.catalog, source_id)
         holder = store.claim(JobId("ingest-1"))
         lower = store.load().upper
         upper = Position({"0": lower[0] + len(records)})
         tick = store.mint(holder, lower=lower, upper=upper, incarnation=TOPIC_ID)
         outcomes: dict[ItemId, Outcome] = {
-            member.table_id: Left("full") if member.table_id in stall else self.write(member, tick, records)
+            member.table_id: Left("full") if member.table_id in stall else self.write(member, tick, records, timestamps)
             for member in store.members()
         }
         store.commit(holder, tick.number, outcomes, {})
         return tick
 
-    def write(self, member: CatalogMember, tick: Tick, records: Sequence[Mapping[str, Any]]) -> Done:
+    def write(
+        self,
+        member: CatalogMember,
+        tick: Tick,
+        records: Sequence[Mapping[str, Any]],
+        timestamps: Sequence[int] = (),
+    ) -> Done:
         """Write and commit a tick of these records to one table's collections."""
         rows = [
-            {"key": None, "value": json.dumps(r).encode(), "partition": 0, "offset": tick.lower[0] + n, "timestamp": 0}
-            for n, r in enumerate(records)
+            {"key": None, "value": json.dumps(r).encode(), "partition": 0, "offset": tick.lower[0] + n, "timestamp": at}
+            for n, (r, at) in enumerate(zip(records, timestamps or [0] * len(records), strict=True))
         ]
         batch = pa.RecordBatch.from_pylist(rows, INPUT_SCHEMA)
-        plan = MemberPlan(
-            table_id=member.table_id,
-            format=member.spec.format,
-            columns=tuple((c.name, c.type) for c in member.spec.columns),
-            include=(),
-            data_path=collection_uri(self.root, member.data),
-            errors_path=collection_uri(self.root, member.errors),
-        )
+        data, errors = (collection_uri(self.root, name) for name in (member.data, member.errors))
+        plan = member_plan(member.table_id, member.spec, data_path=data, errors_path=errors)
         for name, schema in ((member.data, plan.schema), (member.errors, errors_schema())):
             create_collection(self.root, name, schema)
         answers = write_partition(iter([batch]), FanoutPlan(tick.number, (plan,)).to_json())

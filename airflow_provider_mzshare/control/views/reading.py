@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -152,6 +153,15 @@ def run_plan(
     if spark is not None:
         return take(querying.answer(spark, plan.query, plan.loads(warehouse)))
     return querying.ask(plan.query, plan.loads(warehouse), take, jar_folder=jars)
+
+
+@contextmanager
+def open_plan(
+    plan: ReadPlan, warehouse: str, take: Callable[[DataFrame], DataFrame], *, jars: Path | None
+) -> Iterator[pa.RecordBatchReader]:
+    """The answer a batch at a time, in its own order, while the block lasts."""
+    with querying.a_session(jars) as spark:
+        yield querying.batches(take(querying.answer(spark, plan.query, plan.loads(warehouse))))
 
 
 def _load_table(warehouse: str, point: ReadPoint | TableSpec) -> querying.Load:

@@ -40,6 +40,24 @@ def test_each_format_holds_the_rows(tmp_path: Path) -> None:
     assert (folder / "t.csv").stat().st_mode & 0o777 == 0o666 & ~_umask()
 
 
+def test_rows_are_written_as_they_come_with_times_that_python_cannot_hold(tmp_path: Path) -> None:
+    times = pa.array([253_402_300_800_000_000, 0], pa.timestamp("us", "UTC"))
+    batches = [pa.record_batch({"n": [1, 2], "at": times}), pa.record_batch({"n": [3, 4], "at": times})]
+    for name in ("t.parquet", "t.csv", "t.json"):
+        reader = pa.RecordBatchReader.from_batches(batches[0].schema, iter(batches))
+        assert export(reader, str(tmp_path / name), file_format(name)) == 4
+    assert pq.read_table(tmp_path / "t.parquet").equals(pa.Table.from_batches(batches))
+    assert (tmp_path / "t.csv").read_text().splitlines() == [
+        '"n","at"', '1,"10000-01-01 00:00:00+00"', '2,"1970-01-01 00:00:00.000000Z"',
+        '3,"10000-01-01 00:00:00+00"', '4,"1970-01-01 00:00:00.000000Z"',
+    ]  # fmt: skip
+    lines = [json.loads(line)["at"] for line in (tmp_path / "t.json").read_text().splitlines()]
+    assert lines == ["10000-01-01 00:00:00+00", "1970-01-01T00:00:00+00:00"] * 2
+    nothing = pa.RecordBatchReader.from_batches(batches[0].schema, iter([]))
+    assert export(nothing, str(tmp_path / "none.csv"), "csv") == 0
+    assert (tmp_path / "none.csv").read_text() == '"n","at"\n'
+
+
 def test_what_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "t.csv"
     target.write_text("old")
