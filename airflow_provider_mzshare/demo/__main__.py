@@ -24,6 +24,7 @@ from airflow_provider_mzshare.demo.telling import addresses, next_steps
 from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.embedded.sweeper import SIGNALS, SweptFolder
+from airflow_provider_mzshare.errors import MzShareError
 
 _SHOW_CURSOR = "\x1b[?25h"
 
@@ -34,9 +35,13 @@ def main() -> int:
     jars.fetch(jars.GROUPS, folder_of_jars)
     with SweptFolder("mzshare-demo-") as folder:
         _leave_on_signals(folder)
-        shown = _show(folder.path, folder_of_jars, console, keep=os.environ.get("KEEP") == "1")
+        try:
+            code = _show(folder.path, folder_of_jars, console, keep=os.environ.get("KEEP") == "1")
+        except MzShareError as error:
+            console.print(f"error: {error.line}", markup=False)
+            code = 1
         _deaf()
-    return shown
+    return code
 
 
 def _leave_on_signals(folder: SweptFolder) -> None:
