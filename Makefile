@@ -24,7 +24,7 @@ quick: lint ## Check the code and all that needs no server
 	@$(PYTEST) -m "not full and not server" -n logical $(PARALLEL)
 
 test: lint ## Check the code and every behaviour on small data
-	@$(PYTEST) -m "not full" -n $(WORKERS) $(PARALLEL)
+	@JAVA_HOME=$$($(BIN)/python -m tests.support.java) $(PYTEST) -m "not full" -n $(WORKERS) $(PARALLEL)
 
 test-full: setup ## What test leaves out: large sizes, every kill point, repeats; PART=2/4 is the second of four parts
 	@$(PYTEST) -m full --part $(PART)

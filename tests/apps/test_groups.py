@@ -108,9 +108,6 @@ def test_a_group_that_is_there_reads_nothing(kafka: EmbeddedKafka, spark: SparkS
     assert again.rows == 50
 
 
-@pytest.mark.xfail(
-    strict=False, reason="Spark does not always tell what a running task has read; progress then moves by groups"
-)
 def test_how_far_a_group_has_been_read_is_known_while_it_is_read(
     kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
