@@ -40,7 +40,7 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.sql.streaming.minBatchesToRetain": "10",
-        # So often do running tasks say how far they are. Kafka's older reader, Spark's choice for batches, says nothing.
+        # So often do running tasks say how far they are. Kafka's older reader, Spark's default for batches, never does.
         "spark.executor.heartbeatInterval": "3s",
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.streaming.stopTimeout": "60s",
