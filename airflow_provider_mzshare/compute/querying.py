@@ -34,8 +34,6 @@ _OWN_CONF = {
     **QUERY_CONF,
     "spark.driver.maxResultSize": "0",
     "spark.log.level": "ERROR",
-    # Delta goes through a table's log in 50 tasks, which on one machine is mostly their overhead.
-    "spark.databricks.delta.snapshotPartitions": "2",
 }
 
 

@@ -20,6 +20,8 @@ LOOPBACK = "127.0.0.1"
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta goes through a table's log in 50 tasks, which on one machine is mostly their overhead.
+    "spark.databricks.delta.snapshotPartitions": "2",
 }
 """What a session that reads tables with Spark needs; the apps write through delta-rs and do without."""
 

@@ -102,13 +102,15 @@ class FanoutPlan:
 
     ``tick`` is the first one's number and goes into the names of files, as does ``attempt``, which tells the files of
     this pass from those of any other. ``ends`` says, per partition, where each tick but the last one ends; it is empty
-    for one tick. A row's ``_mz_tick`` is the tick whose range holds its offset.
+    for one tick. A row's ``_mz_tick`` is the tick whose range holds its offset. ``counts`` is a folder of the machine
+    that all tasks run on, where each says how much it has read; empty on a cluster.
     """
 
     tick: int
     members: tuple[MemberPlan, ...]
     ends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     attempt: str = "0"
+    counts: str = ""
 
     @property
     def file_prefix(self) -> str:
@@ -120,6 +122,7 @@ class FanoutPlan:
             "version": VERSION,
             "tick": self.tick,
             "attempt": self.attempt,
+            "counts": self.counts,
             "members": [asdict(member) for member in self.members],
             "ends": {partition: _steps(offsets) for partition, offsets in self.ends.items()},
         }
@@ -131,7 +134,8 @@ class FanoutPlan:
         if fields.pop("version") != VERSION:
             raise ValueError("the fan-out's plan was made by another version of mzshare")
         ends = {partition: tuple(accumulate(steps)) for partition, steps in fields["ends"].items()}
-        return cls(fields["tick"], tuple(_member(m) for m in fields["members"]), ends, fields["attempt"])
+        members = tuple(_member(member) for member in fields["members"])
+        return cls(fields["tick"], members, ends, fields["attempt"], fields["counts"])
 
 
 def _steps(offsets: Iterable[int]) -> list[int]:

@@ -22,7 +22,7 @@ from airflow_provider_mzshare.storage.fanout.faults import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
-from airflow_provider_mzshare.storage.fanout.received import Received, received_in
+from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
 from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
@@ -38,10 +38,11 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
     plan = FanoutPlan.from_json(plan_json)
     parser, ticks = parser_for(plan), TickNumbers(plan.tick, plan.ends)
     outputs = [_MemberOutput(member, plan.file_prefix) for member in plan.members]
-    received = Received()
+    received, count = Received(), Count(plan.counts)
     try:
         for batch in batches:
             received += received_in(batch)
+            count.tell(received.messages)
             for piece in _pieces(batch):
                 with _no_garbage_collection():
                     shared = SharedBatch(piece, ticks, parser)

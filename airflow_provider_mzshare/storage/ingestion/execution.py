@@ -38,7 +38,7 @@ from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.faults import StorageFault, warehouse_fault
 from airflow_provider_mzshare.storage.ingestion.machine import Machine, short_reason
 from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
-from airflow_provider_mzshare.storage.ingestion.passes import records_read
+from airflow_provider_mzshare.storage.ingestion.passes import Pass, counted_pass
 from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
 from airflow_provider_mzshare.storage.ticks.group import TickGroup
 from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome
@@ -104,7 +104,7 @@ class TickExecutor:
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
         self._passes = 0
-        self._running: str | None = None
+        self._running: Pass | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class TickExecutor:
     def records_read(self) -> int:
         """By the pass that runs now; any thread may ask."""
         running = self._running
-        return records_read(self._spark.sparkContext, running) if running else 0
+        return running.records_read() if running else 0
 
     def tasks(self, group: TickGroup) -> int:
         """Into how many tasks the pass over a group is split; a bounded read does well to give as many."""
@@ -203,16 +203,17 @@ class TickExecutor:
     ) -> Mapping[str, MemberResult]:
         """The one Spark job of the group."""
         members = tuple(due.plan for due in todo)
-        plan = FanoutPlan(group.first.number, members, group.ends(), attempt=secrets.token_hex(6))
         context = self._spark.sparkContext
         self._passes += 1
         name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
         context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
-        self._running = name
-        try:
-            rows = self._pass_over(group, plan, frame, result)
-        finally:
-            self._running = None
+        with counted_pass(context, name, self.machine.scratch) as running:
+            plan = FanoutPlan(group.first.number, members, group.ends(), secrets.token_hex(6), running.counts)
+            self._running = running
+            try:
+                rows = self._pass_over(group, plan, frame, result)
+            finally:
+                self._running = None
         result.stats["records"] = group.records
         result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
         result.stats["files"] = sum(1 for row in rows if row["path"])

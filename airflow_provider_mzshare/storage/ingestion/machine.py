@@ -22,16 +22,16 @@ SCRATCH = "Spark's scratch"
 
 
 class Machine:
-    """:param root: the warehouse."""
+    """:param root: the warehouse. ``scratch`` is where Spark keeps what nobody needs after a stop."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark, self._root = spark, root
-        self._scratch = str(spark.sparkContext.getConf().get("spark.local.dir") or tempfile.gettempdir())
+        self.scratch = str(spark.sparkContext.getConf().get("spark.local.dir") or tempfile.gettempdir())
 
     def storage_fault(self, error: BaseException) -> StorageFault | None:
         """What the storage has to do with an error that is not ours, and so not told by a table's own files."""
         if fault := fault_of(error):
-            what, place = ("the warehouse", self._root) if isinstance(error, OSError) else (SCRATCH, self._scratch)
+            what, place = ("the warehouse", self._root) if isinstance(error, OSError) else (SCRATCH, self.scratch)
             return StorageFault(what, place, fault, short_reason(error))
         try:
             self.check_storage()
@@ -41,7 +41,7 @@ class Machine:
 
     def check_storage(self) -> None:
         self.check_warehouse()
-        check_takes_files(SCRATCH, self._scratch)
+        check_takes_files(SCRATCH, self.scratch)
 
     def check_warehouse(self) -> None:
         """Raise when the warehouse as a whole takes no files: a full disk or a lost mount is no table's fault."""

@@ -1,4 +1,4 @@
-"""Times that Python cannot hold: a record's own time may be any, and is printed as PostgreSQL prints it."""
+"""Times that Python cannot hold, in tables that versions before have filled: printed as PostgreSQL prints them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.storage.fanout import times
 from airflow_provider_mzshare.types.specs import Include
 from tests.integration.cli.conftest import Cli
 from tests.support.filled import Filled
@@ -18,7 +19,8 @@ TEXTS = ["10000-01-01 00:00:00+00", "0001-12-31 23:59:59.999999+00 BC", "1970-01
 
 
 @pytest.fixture
-def filled(cli: Cli) -> Iterator[Filled]:
+def filled(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Filled]:
+    monkeypatch.setattr(times, "hold", lambda given: given)
     catalog = Catalog(f"sqlite:///{cli.home / 'catalog.db'}")
     catalog.ensure()
     made = Filled(catalog, cli.home)

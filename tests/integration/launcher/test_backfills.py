@@ -171,6 +171,8 @@ def test_an_app_that_dies_time_after_time_is_given_up_table_by_table(home: Home)
     assert len({home.table(name).backfill_id for name in "ab"} - {shared}) == 2
 
     until("abandon")
+    if any(home.table(name).status != "stalled" for name in "ab"):  # One may be a death behind the other.
+        until("abandon")
     assert len(home.jobs(source_id, "backfill")) == 3 * DEATHS
     for name in "ab":
         table = home.table(name)

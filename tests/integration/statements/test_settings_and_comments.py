@@ -29,7 +29,7 @@ def test_a_new_catalog_has_both_flags_true_and_settings_change(sql_on_both: Sess
     assert sql.run(
         "ALTER SYSTEM SET enable_create_table_from_source = false;ALTER SYSTEM SET status_history_retention = '1 week';"
     ) == ["ALTER SYSTEM enable_create_table_from_source (false)", "ALTER SYSTEM status_history_retention (7 days)"]
-    assert [value(sql, name) for name in flags.SETTINGS] == ["false", "true", "7 days"]
+    assert [value(sql, name) for name in flags.SETTINGS] == ["false", "true", "7 days", "30 seconds"]
     with sql.catalog.read() as session:
         assert flags.retention_ms(session) == 7 * 86_400_000
     sql.run("ALTER SYSTEM RESET enable_create_table_from_source; ALTER SYSTEM RESET status_history_retention")
