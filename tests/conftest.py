@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,6 +63,30 @@ def airflow_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give Airflow a home of its own: without one, its import makes ~/airflow."""
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     return tmp_path / "airflow"
+
+
+@pytest.fixture(scope="session")
+def airflow_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an Airflow's database that is up to date, to be copied. Made once for all workers."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "airflow-template"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            env = {**os.environ, "AIRFLOW_HOME": str(folder), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+            command = [sys.executable, "-m", "airflow", "db", "migrate"]
+            ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240, check=False)
+            assert ran.returncode == 0, ran.stderr[-2000:]
+            (folder / "made").touch()
+    return folder / "airflow.db"
+
+
+@pytest.fixture
+def airflow_database(airflow_home: Path, airflow_template: Path) -> Path:
+    """Return the database of the Airflow in ``airflow_home``, up to date and empty."""
+    airflow_home.mkdir(exist_ok=True)
+    return Path(shutil.copy(airflow_template, airflow_home / "airflow.db"))
 
 
 @pytest.fixture(scope="session")

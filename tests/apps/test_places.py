@@ -29,7 +29,7 @@ class Home:
     def __init__(self, folder: Path, catalog: str) -> None:
         self.folder = folder
         self._env = {
-            **{name: os.environ[name] for name in ("PATH", "HOME", "MZSHARE_JARS") if name in os.environ},
+            **{name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME", "MZSHARE_JARS") if name in os.environ},
             "PYTHONPATH": str(ROOT),
             "MZSHARE_HOME": str(folder),
             "MZSHARE_CATALOG": catalog,
@@ -61,7 +61,7 @@ def home(jars: Path, tmp_path: Path, postgres: Postgres) -> Iterator[Home]:
 def test_an_app_works_in_a_home_of_any_name_and_leaves_nothing_to_others(home: Home) -> None:
     home("sql", SCRIPT)
     home("start", "s")
-    wait_until(lambda: home.rows() == 50, 120, "the app's rows")
+    wait_until(lambda: home.rows() == 50, 120, "the app's rows", every=1)
     assert json.loads(home("read", "v", "-o", "json")) == [{"n": 50}]
     home("stop", "s")
     made = [home.folder, *home.folder.rglob("*")]

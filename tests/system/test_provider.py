@@ -85,12 +85,12 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(airflow_home: Path, kafka: EmbeddedKafka, tmp_path: Path) -> Run:
+def run(airflow_database: Path, kafka: EmbeddedKafka, tmp_path: Path) -> Run:
     (tmp_path / "dags").mkdir()
     broker = {"conn_type": "kafka", "extra": {"bootstrap.servers": kafka.bootstrap}}
     env = {
         **{name: value for name, value in os.environ.items() if not name.startswith("MZSHARE_")},
-        "AIRFLOW_HOME": str(airflow_home),
+        "AIRFLOW_HOME": str(airflow_database.parent),
         "AIRFLOW__CORE__DAGS_FOLDER": str(tmp_path / "dags"),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
@@ -106,7 +106,6 @@ def run(airflow_home: Path, kafka: EmbeddedKafka, tmp_path: Path) -> Run:
         assert done.returncode == code, done.stdout[-6000:] + done.stderr[-2000:]
         return done.stdout
 
-    ran("db", "migrate")
     return ran
 
 
@@ -125,7 +124,7 @@ def no_app_stays(home: Path) -> Iterator[None]:
 
 @pytest.mark.timeout(600)
 def test_a_dag_of_operators_adds_tables_to_a_running_source(
-    run: Run, kafka: EmbeddedKafka, home: Path, tmp_path: Path, airflow_home: Path, jars: Path
+    run: Run, kafka: EmbeddedKafka, home: Path, tmp_path: Path, airflow_database: Path, jars: Path
 ) -> None:
     listed = json.loads(run("providers", "list", "--output", "json").splitlines()[-1])
     assert "airflow-provider-mzshare" in {provider["package_name"] for provider in listed}
@@ -158,7 +157,7 @@ def test_a_dag_of_operators_adds_tables_to_a_running_source(
     assert Counter((row["id"], row["word"]) for row in lines) == wanted
     assert len((dags / "late.csv").read_text().splitlines()) == RECORDS + 1
 
-    with closing(sqlite3.connect(airflow_home / "airflow.db")) as metadata:
+    with closing(sqlite3.connect(airflow_database)) as metadata:
         events = metadata.execute("SELECT uri, e.extra FROM asset_event e JOIN asset a ON a.id = e.asset_id").fetchall()
     found = {uri: json.loads(extra) for uri, extra in events}
     assert set(found) == {"mzshare://mz/public/late", "mzshare://mz/public/named_by_form"}

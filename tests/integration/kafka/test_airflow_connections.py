@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,10 +85,10 @@ def run(home: Path, *command: str, **more: str) -> str:
     return ran.stdout
 
 
-def test_connections_are_found_wherever_airflow_has_them(tmp_path):
+def test_connections_are_found_wherever_airflow_has_them(tmp_path: Path, airflow_template: Path) -> None:
     (tmp_path / "dags").mkdir()
     (tmp_path / "dags" / "asks.py").write_text(INSIDE)
-    run(tmp_path, "airflow", "db", "migrate")
+    shutil.copy(airflow_template, tmp_path / "airflow.db")
     added = ["--conn-type", "kafka", "--conn-host", "Host", "--conn-port", "7", "--conn-password", "s"]
     run(tmp_path, "airflow", "connections", "add", "stored", *added, "--conn-extra", json.dumps(EXTRA))
     # Airflow keeps a type that no installed provider knows as "generic".
