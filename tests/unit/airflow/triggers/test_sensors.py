@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,12 +95,17 @@ def test_a_failed_backfill_fails_it_at_once_without_retries(catalog: Catalog, de
             sensor(deferrable=deferrable, **gently).execute(NOTHING)
 
 
+def instead_of_pauses(monkeypatch: pytest.MonkeyPatch, turn: Callable[[float], object]) -> None:
+    """The sensor's own alone: threads of other tests sleep too."""
+    monkeypatch.setattr("airflow.sdk.bases.sensor.time", SimpleNamespace(**{**vars(time), "sleep": turn}))
+
+
 def test_on_a_worker_it_waits_until_the_table_is_live(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     log, [late] = add_late_tables(catalog, "late")
     backfill = Backfilling(catalog, log.source_id)
     steps = iter([backfill.follow, log.tick])
     # The sensor's own pause is where the apps get their turn.
-    monkeypatch.setattr("airflow.sdk.bases.sensor.time.sleep", lambda _: next(steps)())
+    instead_of_pauses(monkeypatch, lambda _: next(steps)())
     certificate = sensor(deferrable=False).execute(NOTHING)
     assert (certificate["table_id"], status(catalog, late)) == (late, "live")
 
@@ -114,7 +122,7 @@ def test_on_a_worker_too_a_generation_that_is_given_up_is_no_success(
         with catalog.write() as session:
             arrivals.retire_backfill(session, backfill_id)
 
-    monkeypatch.setattr("airflow.sdk.bases.sensor.time.sleep", retire)
+    instead_of_pauses(monkeypatch, retire)
     with pytest.raises(AirflowFailException, match="given up before it was live"):
         sensor(deferrable=False).execute(NOTHING)
 
