@@ -189,9 +189,9 @@ def identified(params: dict[str, Any] | None = None, ti: Any = None) -> dict[str
     The swap goes by this and not by the plan: a plan that is made again, because a task was cleared, finds the swapped
     tables.
     """
-    from airflow_provider_mzshare.control.names import typed_name
-    from airflow_provider_mzshare.control.sql.items import ShowCreate
-    from airflow_provider_mzshare.control.versioning import kept_for
+    from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+    from airflow_provider_mzshare.control.sql.values import ShowCreate
+    from airflow_provider_mzshare.control.statements.blue_green import kept_for
     from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 
     plan = ti.xcom_pull(task_ids="plan")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from airflow_provider_mzshare.compute.jobs import AppJob
-from airflow_provider_mzshare.control.apps import Parts, run_app
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.supervision.app_job import Parts, run_app
+from airflow_provider_mzshare.core.ids import BackfillId
 from airflow_provider_mzshare.errors import BadJobFile
-from airflow_provider_mzshare.storage.backfill.runner import Backfill
-from airflow_provider_mzshare.types.ids import BackfillId
+from airflow_provider_mzshare.storage.apps.backfill import Backfill
 
 
 def backfill(job: AppJob, catalog: Catalog, parts: Parts) -> Backfill:

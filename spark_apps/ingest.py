@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from airflow_provider_mzshare.compute.jobs import AppJob
-from airflow_provider_mzshare.control.apps import Parts, run_app
-from airflow_provider_mzshare.control.catalog.engine import Catalog
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.storage.ingestion.runner import Ingestion
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.supervision.app_job import Parts, run_app
+from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 
 
 def ingestion(job: AppJob, catalog: Catalog, parts: Parts) -> Ingestion:

@@ -34,7 +34,7 @@ def create_asset(*, table: str, mzshare_conn_id: str = DEFAULT_CONN_ID, extra: d
 
 
 def table_uri(table: str, mzshare_conn_id: str = DEFAULT_CONN_ID) -> str:
-    from airflow_provider_mzshare.control.sql.statements import parse_name
+    from airflow_provider_mzshare.control.sql.script import parse_name
 
     try:
         name = parse_name(table)

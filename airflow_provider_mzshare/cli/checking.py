@@ -29,7 +29,7 @@ def check(
     Reads no source. What is damaged is named and noted, for `mzshare status`; the exit code is 1 then.
     """
     from airflow_provider_mzshare.control import hints
-    from airflow_provider_mzshare.control.checking import check_table
+    from airflow_provider_mzshare.control.lifecycle.check_table import check_table
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:

@@ -24,12 +24,12 @@ StartOption = Annotated[
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.compute.launchers.base import Launcher
-    from airflow_provider_mzshare.control.bringing_up import BackfillStarter
+    from airflow_provider_mzshare.connectors.connections import ConnectionStore
     from airflow_provider_mzshare.control.catalog import Catalog
-    from airflow_provider_mzshare.control.catalog.items import SourceItem, TableItem
-    from airflow_provider_mzshare.control.reconciler import Reconciler
-    from airflow_provider_mzshare.control.status import StatusReader
-    from airflow_provider_mzshare.storage.connections import ConnectionStore
+    from airflow_provider_mzshare.control.catalog.objects.items import SourceItem, TableItem
+    from airflow_provider_mzshare.control.supervision.bringing_up import BackfillStarter
+    from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
+    from airflow_provider_mzshare.control.supervision.status import StatusReader
 
 
 def settings() -> Settings:
@@ -74,37 +74,37 @@ def launcher() -> Launcher:
 
 
 def reconciler(catalog: Catalog, chosen: Settings, *, stop_seconds: float | None = None) -> Reconciler:
-    from airflow_provider_mzshare.control.reconciler import STOP_SECONDS, Reconciler
+    from airflow_provider_mzshare.control.supervision.reconciler import STOP_SECONDS, Reconciler
 
     grace = STOP_SECONDS if stop_seconds is None else stop_seconds
     return Reconciler(catalog, chosen, connections(), launcher(), stop_seconds=grace)
 
 
 def backfill_starter(catalog: Catalog, chosen: Settings, start: bool | None) -> BackfillStarter:
-    from airflow_provider_mzshare.control.bringing_up import BackfillStarter
+    from airflow_provider_mzshare.control.supervision.bringing_up import BackfillStarter
 
     return BackfillStarter(catalog, chosen, connections(), launcher(), start=start)
 
 
 def status_reader(catalog: Catalog, *, ask_upstreams: bool = False) -> StatusReader:
-    from airflow_provider_mzshare.control.status import StatusReader
+    from airflow_provider_mzshare.control.supervision.status import StatusReader
 
     return StatusReader(catalog, launcher(), connections() if ask_upstreams else None)
 
 
 def find_item(catalog: Catalog, name: str) -> SourceItem | TableItem:
-    from airflow_provider_mzshare.control.names import find_item as find
+    from airflow_provider_mzshare.control.lifecycle.typed_names import find_item as find
 
     return find(catalog, name)
 
 
 def find_source(catalog: Catalog, name: str) -> SourceItem:
-    from airflow_provider_mzshare.control.names import find_source as find
+    from airflow_provider_mzshare.control.lifecycle.typed_names import find_source as find
 
     return find(catalog, name)
 
 
 def find_table(catalog: Catalog, name: str) -> TableItem:
-    from airflow_provider_mzshare.control.names import find_table as find
+    from airflow_provider_mzshare.control.lifecycle.typed_names import find_table as find
 
     return find(catalog, name)

@@ -23,7 +23,7 @@ def path(
 
     Read it through Delta: its folder also holds files that are no part of it any more.
     """
-    from airflow_provider_mzshare.control.locations import locate
+    from airflow_provider_mzshare.control.lifecycle.locations import locate
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:

@@ -10,10 +10,10 @@ import typer
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
-from airflow_provider_mzshare.storage.uris import collection_uri
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.status import SourceStatus, TableStatus
+    from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
 
 _SOURCE = (
     "id", "name", "health", "tables", "tick", "rate", "lag", "age_seconds", "job", "pid", "position", "mz_timestamp",
@@ -48,7 +48,7 @@ def status(
             rows = [_row(source, lag and source.health != "stalled") for source in reader.sources()]
             _print(_SOURCE, rows, output)
             return
-        from airflow_provider_mzshare.control.catalog.items import SourceItem
+        from airflow_provider_mzshare.control.catalog.objects.items import SourceItem
 
         item = context.find_item(catalog, name)
         if isinstance(item, SourceItem):

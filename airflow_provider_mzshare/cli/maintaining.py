@@ -23,8 +23,8 @@ def maintain(
     output: OutputOption = Output.table,
 ) -> None:
     """Move since as retention says, remove what it passed an hour ago, and ask owners to merge small files."""
-    from airflow_provider_mzshare.control.maintenance import maintain as do
-    from airflow_provider_mzshare.control.names import find_source
+    from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
+    from airflow_provider_mzshare.control.supervision.maintenance import maintain as do
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:

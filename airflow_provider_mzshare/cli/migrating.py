@@ -11,8 +11,8 @@ from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.migration.plan import Action, Plan
-    from airflow_provider_mzshare.control.migration.report import Report
+    from airflow_provider_mzshare.control.upgrade.plan import Action, Plan
+    from airflow_provider_mzshare.control.upgrade.report import Report
 
 _COLUMNS = ("source", "state", "object", "id", "change", "dbt", "terraform")
 
@@ -45,8 +45,8 @@ def migrate(
         raise typer.BadParameter("give one source, or --pattern P, or --all")
     if rollback and finalize:
         raise typer.BadParameter("give --rollback or --finalize, not both")
-    from airflow_provider_mzshare.control.migration.choosing import Wanted
-    from airflow_provider_mzshare.control.migration.executor import Run, run
+    from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+    from airflow_provider_mzshare.control.upgrade.executor import Run, run
 
     action: Action = "rollback" if rollback else "finalize" if finalize else "migrate"
     plans: list[Plan] = []
@@ -65,7 +65,7 @@ def _print(report: Report, plans: list[Plan], output: Output) -> None:
     if output is Output.csv:
         print_rows(_COLUMNS, _rows(report), output)
         return
-    from airflow_provider_mzshare.control.migration.text import plan_text
+    from airflow_provider_mzshare.control.upgrade.text import plan_text
 
     for plan in plans if report.dry_run else ():
         typer.echo(plan_text(plan) + "\n")

@@ -11,7 +11,7 @@ from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.catalog.standings import Standing
+    from airflow_provider_mzshare.control.catalog.queries.standings import Standing
 
 _TABLE_ROWS = 100
 """As many rows as a person can look at; a program gets them all."""
@@ -43,9 +43,9 @@ def read(
     """Print the rows of a table or a view, or how far a source is, now or as of a time."""
     if as_of is not None and tick is not None:
         raise typer.BadParameter("--as-of and --tick exclude each other")
-    from airflow_provider_mzshare.control.liveness import refuse
-    from airflow_provider_mzshare.control.names import typed_name
-    from airflow_provider_mzshare.control.reading import Query, open_table
+    from airflow_provider_mzshare.control.lifecycle.liveness import refuse
+    from airflow_provider_mzshare.control.lifecycle.read_table import Query, open_table
+    from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 
     typed_name(name)
     chosen = context.settings()
@@ -67,14 +67,14 @@ def read(
 
 def _tell(tables: Sequence[Standing]) -> None:
     """Beside the answer: what is printed is what there is, and not all."""
-    from airflow_provider_mzshare.control.liveness import remark
+    from airflow_provider_mzshare.control.lifecycle.liveness import remark
 
     for table in tables:
         typer.echo(f"note: {visible(remark(table))}", err=True)
 
 
 def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
-    from airflow_provider_mzshare.storage.values import python_rows
+    from airflow_provider_mzshare.storage.collections.values import python_rows
 
     for batch in batches:
         for start in range(0, batch.num_rows, _CHUNK):

@@ -29,8 +29,8 @@ def references(
 
     As it was at CREATE SOURCE or at the last ALTER SOURCE … REFRESH REFERENCES.
     """
-    from airflow_provider_mzshare.control.catalog.references import list_references
-    from airflow_provider_mzshare.control.executing.references import check_namespace, table_statements
+    from airflow_provider_mzshare.control.catalog.objects.references import list_references
+    from airflow_provider_mzshare.control.statements.handlers.references import check_namespace, table_statements
 
     with context.open_catalog(context.settings()) as catalog:
         item = context.find_source(catalog, source)

@@ -15,9 +15,9 @@ from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.catalog.items import Desired
-    from airflow_provider_mzshare.control.reconciler import Outcome, Reconciler
-    from airflow_provider_mzshare.control.status import SourceStatus
+    from airflow_provider_mzshare.control.catalog.objects.items import Desired
+    from airflow_provider_mzshare.control.supervision.reconciler import Outcome, Reconciler
+    from airflow_provider_mzshare.control.supervision.status import SourceStatus
 
 _COLUMNS = ("subject", "action", "ok", "detail", "hint")
 
@@ -110,7 +110,7 @@ def retire(
     given up. Tables that were created together share a backfill, and so its end; one that others were merged into goes
     on for those. A backfill that is queued leaves the queue, and who is next there is started.
     """
-    from airflow_provider_mzshare.control.retiring import retire_backfills
+    from airflow_provider_mzshare.control.supervision.retiring import retire_backfills
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
@@ -122,7 +122,7 @@ def retire(
 
 
 def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> None:
-    from airflow_provider_mzshare.control.catalog.items import set_desired
+    from airflow_provider_mzshare.control.catalog.objects.items import set_desired
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
@@ -173,7 +173,7 @@ def logs(
     output: OutputOption = Output.table,
 ) -> None:
     """Print the log of the newest app of a source, or of the backfill that brings a table up."""
-    from airflow_provider_mzshare.control.runs import find_run
+    from airflow_provider_mzshare.control.supervision.runs import find_run
 
     with context.open_catalog(context.settings()) as catalog:
         run = find_run(catalog, context.launcher(), name)

@@ -92,7 +92,7 @@ def upgrade(output: OutputOption = Output.table) -> None:
 @catalog_app.command("repair")
 def repair(output: OutputOption = Output.table) -> None:
     """Put back the ticks that the tables hold and a restored catalog has lost."""
-    from airflow_provider_mzshare.control.repair import repair_catalog
+    from airflow_provider_mzshare.control.lifecycle.repair import repair_catalog
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
@@ -111,7 +111,7 @@ def doctor(
     """Look whether everything here can do the work."""
     from dataclasses import asdict
 
-    from airflow_provider_mzshare.control.doctor import examine
+    from airflow_provider_mzshare.control.supervision.doctor import examine
 
     findings = list(examine(context.settings(), context.connections(), connection or (), spark=spark))
     rows = [{**asdict(f), "ok": ("yes" if f.ok else "NO") if output is Output.table else f.ok} for f in findings]

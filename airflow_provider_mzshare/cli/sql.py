@@ -14,9 +14,9 @@ from airflow_provider_mzshare.cli.context import StartOption
 from airflow_provider_mzshare.cli.render import Output, OutputOption, plain, print_rows, visible
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.answers import Result
     from airflow_provider_mzshare.control.catalog import Catalog
-    from airflow_provider_mzshare.control.table_plans import TablePlan
+    from airflow_provider_mzshare.control.lifecycle.table_plans import TablePlan
+    from airflow_provider_mzshare.control.statements.answers import Result
     from airflow_provider_mzshare.settings import Settings
 
 _MESSAGE_COLUMNS = ("command", "name", "id", "message")
@@ -43,7 +43,7 @@ def sql(
     relations, BEGIN … COMMIT. Backfills that new tables need are started, where the app of their source runs.
     """
     text = _text(statements, file)
-    from airflow_provider_mzshare.control.statements import run_script
+    from airflow_provider_mzshare.control.statements.run import run_script
 
     printer, chosen = _Printer(output, plans=dry_run), context.settings()
     try:
@@ -59,7 +59,7 @@ def sql(
 
 def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bool | None) -> None:
     """Beside the answers. What was to be done is done already: a start that nobody asked for fails nothing."""
-    from airflow_provider_mzshare.control.bringing_up import tables_of
+    from airflow_provider_mzshare.control.supervision.bringing_up import tables_of
     from airflow_provider_mzshare.errors import MzShareError
 
     with catalog.read() as session:
@@ -132,6 +132,6 @@ class _Printer:
         if self._output is Output.json:
             typer.echo("\n]" if self._count else "[]")
         elif self._output is Output.table and self._with_plans and self._plans:
-            from airflow_provider_mzshare.control.plan_text import plan_text
+            from airflow_provider_mzshare.control.lifecycle.plan_text import plan_text
 
             typer.echo("\n" + "\n".join(plan_text(plan) for plan in self._plans))

@@ -11,7 +11,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_reco
 from airflow_provider_mzshare.cli.waiting import display
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.verification import Verified
+    from airflow_provider_mzshare.control.lifecycle.verification import Verified
 
 EXIT_UNVERIFIABLE = 3
 
@@ -32,9 +32,9 @@ def verify(
     Reads the source's range again and compares: every record is in the table exactly once, and equal. Fails with the
     first offset that is not. Exit code 3: the source no longer has all of the range.
     """
-    from airflow_provider_mzshare.control.catalog.lookup import find_table
-    from airflow_provider_mzshare.control.names import typed_name
-    from airflow_provider_mzshare.control.verification import verify_table
+    from airflow_provider_mzshare.control.catalog.objects.lookup import find_table
+    from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+    from airflow_provider_mzshare.control.lifecycle.verification import verify_table
 
     asked, chosen = typed_name(name), context.settings()
     with context.open_catalog(chosen) as catalog, display() as report:

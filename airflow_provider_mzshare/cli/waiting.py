@@ -16,7 +16,7 @@ from airflow_provider_mzshare.cli.context import StartOption
 from airflow_provider_mzshare.cli.render import Output, OutputOption, console, print_record
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.waiting import Progress
+    from airflow_provider_mzshare.control.lifecycle.progress import Progress
 
 _LINE_SECONDS = 5.0
 
@@ -45,7 +45,7 @@ def wait(
     Live: a first tick is there, and what a backfill had to bring is cut over. Caught up: everything that is upstream
     when the wait begins is in the table. Backfills that nobody has started are started, where the source's app runs.
     """
-    from airflow_provider_mzshare.control.waiting import Waiter
+    from airflow_provider_mzshare.control.supervision.live_wait import Waiter
 
     began = time.monotonic()
     chosen = context.settings()

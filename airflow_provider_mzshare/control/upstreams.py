@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from airflow_provider_mzshare.connectors.base import Reader, Records, Upstream
+from airflow_provider_mzshare.connectors.connections import Connection, ConnectionStore
+from airflow_provider_mzshare.connectors.kafka.clients import Clients, Deadline
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.reader import KafkaReader
+from airflow_provider_mzshare.connectors.kafka.records import RecordReader
+from airflow_provider_mzshare.connectors.kafka.upstream import REQUEST_SECONDS, KafkaUpstream
+from airflow_provider_mzshare.connectors.load_generator.reader import LoadGeneratorReader
+from airflow_provider_mzshare.connectors.load_generator.records import GeneratedRecords
+from airflow_provider_mzshare.connectors.load_generator.upstream import LoadGeneratorUpstream, plan_of
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, SourceSpec
 from airflow_provider_mzshare.errors import BadConnection
-from airflow_provider_mzshare.storage.connections import Connection, ConnectionStore
-from airflow_provider_mzshare.storage.connectors import Reader, Records, Upstream
-from airflow_provider_mzshare.storage.connectors.kafka.clients import Clients, Deadline
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.records import RecordReader
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import REQUEST_SECONDS, KafkaUpstream
-from airflow_provider_mzshare.storage.connectors.loadgen.reader import LoadGeneratorReader
-from airflow_provider_mzshare.storage.connectors.loadgen.records import GeneratedRecords
-from airflow_provider_mzshare.storage.connectors.loadgen.upstream import LoadGeneratorUpstream, plan_of
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LoadGeneratorSpec, SourceSpec
 
 
 class Connector(Protocol):

@@ -9,13 +9,14 @@ from rich.table import Table
 from sqlalchemy import select
 
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.certificates import Certificate, last_certificate
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.jobs import last_jobs
-from airflow_provider_mzshare.control.catalog.models import TickRow
-from airflow_provider_mzshare.control.reading import Query, read_table
-from airflow_provider_mzshare.control.status import StatusReader, TableStatus
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, last_certificate
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_table
+from airflow_provider_mzshare.control.supervision.status import StatusReader, TableStatus
 from airflow_provider_mzshare.settings import Settings
 
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from airflow.sdk import BaseHook
 
+from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.errors import MzShareError, UnknownConnection
 from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.hooks.connections import AirflowConnections, default_connections
 from airflow_provider_mzshare.hooks.settings import CONN_TYPE, settings_of
 from airflow_provider_mzshare.settings import Settings
-from airflow_provider_mzshare.storage.connections import ConnectionStore
 
 if TYPE_CHECKING:
     # DAG files import this at every parse: what only a running task needs is loaded by that task.
     from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
     from airflow_provider_mzshare.control.catalog import Catalog
-    from airflow_provider_mzshare.control.reconciler import Reconciler
-    from airflow_provider_mzshare.control.status import StatusReader
+    from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
+    from airflow_provider_mzshare.control.supervision.status import StatusReader
 
 DEFAULT_CONN_ID = "mzshare_default"
 START_SECONDS = 180.0
@@ -85,7 +85,7 @@ class CatalogHook(BaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether the catalog can be used, the warehouse be written to, and the jars are the pinned ones."""
-        from airflow_provider_mzshare.control.doctor import examine_places
+        from airflow_provider_mzshare.control.supervision.doctor import examine_places
 
         try:
             findings = list(examine_places(self.settings))
@@ -106,11 +106,11 @@ class CatalogHook(BaseHook):
         return ProcessLauncher()
 
     def reconciler(self, *, stop_seconds: float = GRACE_SECONDS) -> Reconciler:
-        from airflow_provider_mzshare.control.reconciler import Reconciler
+        from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
 
         return Reconciler(self.catalog, self.settings, self.connections, self.launcher, stop_seconds=stop_seconds)
 
     def status_reader(self, *, ask_upstreams: bool = False) -> StatusReader:
-        from airflow_provider_mzshare.control.status import StatusReader
+        from airflow_provider_mzshare.control.supervision.status import StatusReader
 
         return StatusReader(self.catalog, self.launcher, self.connections if ask_upstreams else None)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_mzshare.connectors.connections import Connection, ConnectionStore, EnvConnections
 from airflow_provider_mzshare.errors import NotAuthorized, UnknownConnection
-from airflow_provider_mzshare.storage.connections import Connection, ConnectionStore, EnvConnections
 
 _CONFIGURED_BY = ("AIRFLOW_HOME", "AIRFLOW_CONFIG", "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN")
 

@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from airflow_provider_mzshare.control.names import typed_name
-from airflow_provider_mzshare.control.sql import statements as sql
+from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.sql.column_lists import parse_columns, parse_type
 from airflow_provider_mzshare.control.sql.durations import parse_duration
 from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
+from airflow_provider_mzshare.core.specs import DAY_SECONDS, ColumnSpec, Format, Include, KafkaSourceSpec, Start
 from airflow_provider_mzshare.errors import StatementError
-from airflow_provider_mzshare.types.specs import DAY_SECONDS, ColumnSpec, Format, Include, KafkaSourceSpec, Start
 
 Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]

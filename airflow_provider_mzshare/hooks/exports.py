@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from airflow_provider_mzshare.cli.render import plain
 from airflow_provider_mzshare.errors import TerminalError
-from airflow_provider_mzshare.storage.values import python_rows, with_texts
+from airflow_provider_mzshare.storage.collections.values import python_rows, with_texts
 
 FORMATS = ("parquet", "csv", "json")
 

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_provider_mzshare.errors import LaunchFailed, TerminalError
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.reconciler import Outcome
+    from airflow_provider_mzshare.control.supervision.reconciler import Outcome
 
 
 log = logging.getLogger(__name__)

@@ -8,39 +8,39 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.control.answers import Result
-from airflow_provider_mzshare.control.awaiting import (
+from airflow_provider_mzshare.control.catalog.jobs import get_job
+from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
+from airflow_provider_mzshare.control.catalog.log.backfills import last_backfill
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.convergence import Convergence, convergences
+from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
+from airflow_provider_mzshare.control.lifecycle.read_table import EVERYTHING, Query, count_rows, open_table, read_table
+from airflow_provider_mzshare.control.lifecycle.typed_names import find_item, find_source, find_table, typed_name
+from airflow_provider_mzshare.control.sql import script as sql
+from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.run import execute_script
+from airflow_provider_mzshare.control.supervision.apps_wait import (
     Backfilling,
     Ingesting,
     await_backfills,
     await_ingestion,
     backfills_of,
 )
-from airflow_provider_mzshare.control.catalog import items
-from airflow_provider_mzshare.control.catalog.arrivals import arm_table
-from airflow_provider_mzshare.control.catalog.backfills import last_backfill
-from airflow_provider_mzshare.control.catalog.convergence import Convergence, convergences
-from airflow_provider_mzshare.control.catalog.jobs import get_job
-from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
-from airflow_provider_mzshare.control.names import find_item, find_source, find_table, typed_name
-from airflow_provider_mzshare.control.reading import EVERYTHING, Query, count_rows, open_table, read_table
-from airflow_provider_mzshare.control.reconciler import Outcome
-from airflow_provider_mzshare.control.retiring import retire_backfills
-from airflow_provider_mzshare.control.sql import statements as sql
-from airflow_provider_mzshare.control.statements import execute_script
-from airflow_provider_mzshare.control.status import SourceStatus, TableStatus
+from airflow_provider_mzshare.control.supervision.reconciler import Outcome
+from airflow_provider_mzshare.control.supervision.retiring import retire_backfills
+from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.hooks.base import GRACE_SECONDS, START_SECONDS, CatalogHook
 from airflow_provider_mzshare.hooks.definitions import source_statement, table_statement
 from airflow_provider_mzshare.hooks.failures import raise_if_failed
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.maintenance import Maintained
-    from airflow_provider_mzshare.control.migration.choosing import Wanted
-    from airflow_provider_mzshare.control.migration.executor import Run
-    from airflow_provider_mzshare.control.migration.report import Report
-    from airflow_provider_mzshare.control.verification import Verified
+    from airflow_provider_mzshare.control.lifecycle.verification import Verified
+    from airflow_provider_mzshare.control.supervision.maintenance import Maintained
+    from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+    from airflow_provider_mzshare.control.upgrade.executor import Run
+    from airflow_provider_mzshare.control.upgrade.report import Report
 
 POLL_SECONDS = 0.5
 
@@ -194,20 +194,20 @@ class MzShareHook(CatalogHook):
 
     def verify(self, table: str) -> Verified:
         """Read the table's range upstream once more and compare, row by row."""
-        from airflow_provider_mzshare.control.verification import verify_table
+        from airflow_provider_mzshare.control.lifecycle.verification import verify_table
 
         return verify_table(self.catalog, self.connections, self.settings.warehouse, self.table(table))
 
     def maintain(self, source: str | None = None) -> list[Maintained]:
         """Move ``since``, remove what it has passed, ask owners to compact; for one source's tables or for all."""
-        from airflow_provider_mzshare.control.maintenance import maintain
+        from airflow_provider_mzshare.control.supervision.maintenance import maintain
 
         only = None if source is None else find_source(self.catalog, source).id
         return maintain(self.catalog, self.settings.warehouse, only=only)
 
     def migrate(self, wanted: Wanted, how: Run) -> Report:
         """Move legacy sources to tables, take that back or end it; what is done is not done twice."""
-        from airflow_provider_mzshare.control.migration.executor import run
+        from airflow_provider_mzshare.control.upgrade.executor import run
 
         return run(self.catalog, wanted, how)
 

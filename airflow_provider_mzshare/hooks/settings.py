@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from urllib.parse import quote
 
+from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.errors import BadConnection, BadSetting
 from airflow_provider_mzshare.settings import Settings
-from airflow_provider_mzshare.storage.connections import Connection
 
 CONN_TYPE = "mzshare"
 PLACES = {"home": "MZSHARE_HOME", "warehouse": "MZSHARE_WAREHOUSE"}

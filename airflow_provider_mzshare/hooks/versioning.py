@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from airflow_provider_mzshare.control.liveness import NotLiveTables, ignore
-from airflow_provider_mzshare.control.names import typed_name
-from airflow_provider_mzshare.control.versioning import (
+from airflow_provider_mzshare.control.lifecycle.author_checks import CheckResult, run_checks
+from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
+from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+from airflow_provider_mzshare.control.statements.blue_green import (
     Swapped,
     SwapPlan,
     drop_unless_live,
@@ -14,7 +15,6 @@ from airflow_provider_mzshare.control.versioning import (
     plan_swap,
     swap_once,
 )
-from airflow_provider_mzshare.control.views.checking import CheckResult, run_checks
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 
 

@@ -17,8 +17,8 @@ from airflow_provider_mzshare.hooks.base import DEFAULT_CONN_ID
 from airflow_provider_mzshare.hooks.failures import no_retry_when_terminal
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.catalog.standings import Standing
-    from airflow_provider_mzshare.control.liveness import NotLiveTables
+    from airflow_provider_mzshare.control.catalog.queries.standings import Standing
+    from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables
     from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 
 
@@ -59,7 +59,7 @@ class MzShareOperator(BaseOperator):
 
     def not_live(self, require_live: bool) -> NotLiveTables:
         """What becomes of a read of tables that are not live: it is refused, or the log tells of them."""
-        from airflow_provider_mzshare.control.liveness import refuse, remark
+        from airflow_provider_mzshare.control.lifecycle.liveness import refuse, remark
 
         def tell(tables: Sequence[Standing]) -> None:
             for table in tables:

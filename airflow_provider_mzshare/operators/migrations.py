@@ -13,8 +13,8 @@ from airflow_provider_mzshare.links import StatusLink
 from airflow_provider_mzshare.operators.base import MzShareOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.migration.report import Report
-    from airflow_provider_mzshare.control.migration.window import Window
+    from airflow_provider_mzshare.control.upgrade.report import Report
+    from airflow_provider_mzshare.control.upgrade.window import Window
 
 _ACTIONS = ("migrate", "rollback", "finalize")
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
@@ -65,7 +65,7 @@ class MigrateSourceOperator(MzShareOperator):
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Returns the report: each source with its objects, before and after, and what other tools' state must say."""
-        from airflow_provider_mzshare.control.migration.window import Window
+        from airflow_provider_mzshare.control.upgrade.window import Window
 
         window = Window.parse(self.window_start, self.window_end)
         report = self._run(window)
@@ -83,9 +83,9 @@ class MigrateSourceOperator(MzShareOperator):
         return self.execute(context)
 
     def _run(self, window: Window) -> Report:
-        from airflow_provider_mzshare.control.migration.choosing import Wanted
-        from airflow_provider_mzshare.control.migration.executor import Run
-        from airflow_provider_mzshare.control.migration.text import plan_text
+        from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+        from airflow_provider_mzshare.control.upgrade.executor import Run
+        from airflow_provider_mzshare.control.upgrade.text import plan_text
 
         if self.action not in _ACTIONS:
             raise TerminalError(f"{self.action!r} is no action", hint=", ".join(_ACTIONS))

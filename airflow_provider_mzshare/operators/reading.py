@@ -15,7 +15,7 @@ from airflow_provider_mzshare.operators.base import MzShareOperator
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from airflow_provider_mzshare.control.reading import Query
+    from airflow_provider_mzshare.control.lifecycle.read_table import Query
 
 MAX_ROWS = 1_000
 
@@ -69,9 +69,9 @@ class ReadTableOperator(MzShareOperator):
     def perform(self, context: Context) -> Any:
         """Returns the rows, their count, or ``{"file": …, "rows": …}``."""
         from airflow_provider_mzshare.cli.render import plain
-        from airflow_provider_mzshare.control.reading import Query
+        from airflow_provider_mzshare.control.lifecycle.read_table import Query
         from airflow_provider_mzshare.hooks.exports import export, file_format
-        from airflow_provider_mzshare.storage.values import python_rows
+        from airflow_provider_mzshare.storage.collections.values import python_rows
 
         if self.count and self.file:
             raise TerminalError("count and file exclude each other")

@@ -50,7 +50,7 @@ class PlanSwapOperator(_VersioningOperator):
         """Returns ``table``, ``old_id``, ``other``, ``keep_as``, ``last_id``, ``views``; for a rollback ``new_id``."""
         if not self.rollback:
             return self.hook.plan_swap(self.table, self.other or None).to_json()
-        from airflow_provider_mzshare.control.versioning import kept_for
+        from airflow_provider_mzshare.control.statements.blue_green import kept_for
 
         plan = self.hook.plan_rollback(self.table, self.other or None)
         new_id = self.hook.table(plan.other).id

@@ -12,11 +12,11 @@ from fastapi import FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from airflow_provider_mzshare.cli.render import plain
-from airflow_provider_mzshare.control.runs import find_run
+from airflow_provider_mzshare.control.supervision.runs import find_run
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.hooks.base import DEFAULT_CONN_ID
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
-from airflow_provider_mzshare.types.positions import Position
 
 MAX_LINES = 2_000
 _SHOWN = ("name", "health", "status", "tables", "tick", "rows", "errors", "lag", "position", "reason", "hint", "job")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_provider_mzshare.control.convergence import Answer, Question, arm, look
+from airflow_provider_mzshare.control.lifecycle.converged_wait import Answer, Question, arm, look
 from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.events import ConvergedEvent
 from airflow_provider_mzshare.hooks.base import CatalogHook
@@ -20,7 +20,7 @@ from airflow_provider_mzshare.triggers.offsets import OffsetsConvergedTrigger
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_mzshare.control.catalog.convergence import Convergence
+    from airflow_provider_mzshare.control.catalog.queries.convergence import Convergence
 
 
 class OffsetsConvergedSensor(BaseSensorOperator):

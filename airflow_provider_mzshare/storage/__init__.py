@@ -1,1 +1,1 @@
-"""STORAGE: definite collections, the tick log's rules, connectors, and how bytes become rows."""
+"""STORAGE: definite collections, how records become their rows, and the apps that write them."""

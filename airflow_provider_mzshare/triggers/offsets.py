@@ -7,12 +7,12 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_mzshare.control.convergence import Answer, Question
+from airflow_provider_mzshare.control.lifecycle.converged_wait import Answer, Question
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.events import ConvergedEvent
 from airflow_provider_mzshare.triggers.catalogs import find_settings
 from airflow_provider_mzshare.triggers.poller import wait_for
-from airflow_provider_mzshare.types.ids import ItemId
 
 
 class OffsetsConvergedTrigger(BaseTrigger):

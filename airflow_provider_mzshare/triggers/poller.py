@@ -8,7 +8,7 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Mapping
 from functools import partial
 
-from airflow_provider_mzshare.control.convergence import Answer, Question, arm, look
+from airflow_provider_mzshare.control.lifecycle.converged_wait import Answer, Question, arm, look
 from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.triggers.catalogs import LoopCatalog, backoff
 

@@ -13,9 +13,9 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.naming import Name
-from airflow_provider_mzshare.control.catalog.uppers import TableUpper, table_uppers
-from airflow_provider_mzshare.control.names import typed_name
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name
+from airflow_provider_mzshare.control.catalog.queries.uppers import TableUpper, table_uppers
+from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.hooks.base import DEFAULT_CONN_ID
 from airflow_provider_mzshare.triggers.catalogs import LoopCatalog, backoff, find_settings

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from airflow_provider_mzshare.control.catalog.uppers import TableUpper
+from airflow_provider_mzshare.control.catalog.queries.uppers import TableUpper
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.events import TableUpdate
-from airflow_provider_mzshare.types.positions import Position
 
 
 @dataclass(frozen=True)

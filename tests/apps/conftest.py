@@ -10,9 +10,9 @@ import pytest
 
 from airflow_provider_mzshare.compute.jars import spark_jars
 from airflow_provider_mzshare.compute.session import DELTA_CONF, open_session
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.ingestion.shipping import pack_writer
+from airflow_provider_mzshare.storage.writing.shipping import pack_writer
 from tests.support.catalog import new_sqlite
 from tests.support.stack import Stack
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.live import add_table_live, check_exact
 from tests.support.stack import Stack

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.control.verification import verify_table
+from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
+from airflow_provider_mzshare.control.lifecycle.verification import verify_table
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import Connection, FixedConnections
 from tests.support import extremes
 from tests.support.arrivals import mint
 from tests.support.kafka import create_topic

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import items
-from airflow_provider_mzshare.control.catalog.certificates import last_certificate
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.specs import SourceSettings
 from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_same_as_sibling, in_ticks, mint, record, records
 from tests.support.kafka import consume, create_topic, delete_records, produce, produce_in_transaction
 from tests.support.stack import FAST, Stack, Table

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import arrivals, reads
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.queries import reads
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import NotReadable, WarehouseUnreachable
-from airflow_provider_mzshare.storage import commits
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.specs import SourceSettings
+from airflow_provider_mzshare.storage.collections import commit
+from airflow_provider_mzshare.storage.collections.collection import Collection
 from tests.support.arrivals import LATE, SIBLING, check_same_as_sibling, records, unwritable
 from tests.support.kafka import create_topic, produce
 from tests.support.stack import Stack, Table
@@ -87,7 +88,7 @@ def test_a_commit_that_landed_but_raised_is_found_by_the_backfill(
 ) -> None:
     topic = create_topic(kafka, 2)
     source = stack.create("events", topic, [LATE, SIBLING])
-    append, stored_version = commits._append, Collection.stored_version
+    append, stored_version = commit._append, Collection.stored_version
     away: set[str] = set()
 
     def landed_but_raised(target: Collection, *args: Any, **kwargs: Any) -> None:
@@ -106,8 +107,8 @@ def test_a_commit_that_landed_but_raised_is_found_by_the_backfill(
         stack.wait_caught_up(source, BOTH)
         wanted = collection(stack, "late", "data")
         with monkeypatch.context() as patched:
-            patched.setattr(commits, "_append", landed_but_raised)
-            patched.setattr(commits, "FIRST_PAUSE_S", 0.001)
+            patched.setattr(commit, "_append", landed_but_raised)
+            patched.setattr(commit, "FIRST_PAUSE_S", 0.001)
             patched.setattr(Collection, "stored_version", unreachable)
             produce(kafka, topic, records(40, 40))
             wait_until(lambda: stack.table("late").status == "stalled", 90, "late to stall")

@@ -11,16 +11,17 @@ import pytest
 
 from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.control.catalog import arrivals, items
+from airflow_provider_mzshare.connectors.connections import EnvConnections
 from airflow_provider_mzshare.control.catalog.jobs import last_jobs
-from airflow_provider_mzshare.control.plans import DEATHS
-from airflow_provider_mzshare.control.reconciler import Reconciler
-from airflow_provider_mzshare.control.runs import handle_of
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.decisions import DEATHS
+from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
+from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.settings import Settings
-from airflow_provider_mzshare.storage.connections import EnvConnections
 from airflow_provider_mzshare.storage.crashpoints import BACKFILL_LABELS, VARIABLE
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_logs, check_same_as_sibling, in_ticks, mint, records
 from tests.support.kafka import create_topic, groups, produce
 from tests.support.stack import Stack

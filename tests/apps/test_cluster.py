@@ -15,7 +15,7 @@ import pyspark
 import pytest
 from uv import find_uv_bin
 
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.embedded.process import LOOPBACK, ServerProcess, free_ports
 from tests.support.kafka import Record, create_topic, produce

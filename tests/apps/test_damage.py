@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from airflow_provider_mzshare.control.catalog.arrivals import resnapshot_table
-from airflow_provider_mzshare.control.checking import check_table
+from airflow_provider_mzshare.control.catalog.log.arrivals import resnapshot_table
+from airflow_provider_mzshare.control.lifecycle.check_table import check_table
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.stack import Stack, Table

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import items
-from airflow_provider_mzshare.control.catalog.engine import Catalog
-from airflow_provider_mzshare.control.repair import repair_catalog
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.repair import repair_catalog
+from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.embedded.process import free_ports
-from airflow_provider_mzshare.storage import commits
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.storage.collections import commit
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
-from airflow_provider_mzshare.types.ids import ItemId, JobId
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
@@ -142,14 +142,14 @@ def test_a_commit_that_landed_but_raised_is_not_written_again(
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(10)])
     source = stack.create("events", topic, TABLES)
-    append, lost = commits._append, Counter[str]()
+    append, lost = commit._append, Counter[str]()
 
     def landed_but_raised(collection: Any, *args: Any, **kwargs: Any) -> None:
         append(collection, *args, **kwargs)
         lost[collection.collection_id] += 1
         raise OSError("the answer was lost")
 
-    monkeypatch.setattr(commits, "_append", landed_but_raised)
+    monkeypatch.setattr(commit, "_append", landed_but_raised)
     with stack.running(source):
         stack.wait_caught_up(source, NAMES)
         produce(kafka, topic, [good(n) for n in range(10, 20)])

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage import apps
-from airflow_provider_mzshare.storage.audit import unnamed_files
-from airflow_provider_mzshare.storage.backfill import groups
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.fanout.faults import fault_of
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId
+from airflow_provider_mzshare.storage.apps import backfill_groups, base
+from airflow_provider_mzshare.storage.collections.audit import unnamed_files
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.small_disk import fill, remount, small_disk
 from tests.support.stack import Stack, Table
@@ -38,8 +37,8 @@ def record(n: int) -> Record:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apps, "RETRY_SECONDS", (0.1,))
-    monkeypatch.setattr(groups, "PATIENCE", 3)
+    monkeypatch.setattr(base, "RETRY_SECONDS", (0.1,))
+    monkeypatch.setattr(backfill_groups, "PATIENCE", 3)
 
 
 class Told:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.reader import KafkaReader
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Tick
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.ingestion import execution
-from airflow_provider_mzshare.storage.ingestion.execution import TickExecutor
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Tick
-from airflow_provider_mzshare.types.ids import JobId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.storage.writing import executor as execution
+from airflow_provider_mzshare.storage.writing.executor import TickExecutor
 from tests.support.kafka import Record, consume, create_topic, positions, produce
 from tests.support.waiting import wait_until
 from tests.support.writers import MEMBER, SOURCE, Log, newest, spans

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.types.specs import SourceSettings
 from tests.apps.test_processes import NAMES, TABLES, check_logs, records
 from tests.apps.test_shared_read import record, sixteen_tables
 from tests.support.kafka import consume, create_topic, produce

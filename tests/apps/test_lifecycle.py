@@ -7,14 +7,15 @@ import time
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import items, reads
-from airflow_provider_mzshare.control.maintenance import maintain
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries import reads
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
+from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.audit import active_files
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.reading import read_spark
-from airflow_provider_mzshare.types.ids import CollectionId
+from airflow_provider_mzshare.storage.collections.audit import active_files
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.rows import read_spark
 from tests.support.kafka import Record, create_topic, groups, produce
 from tests.support.stack import FAST, Stack, Table
 from tests.support.waiting import wait_until

@@ -17,27 +17,23 @@ import pytest
 from sqlalchemy import select
 
 from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.control.catalog import items, jobs
-from airflow_provider_mzshare.control.catalog.engine import Catalog
-from airflow_provider_mzshare.control.catalog.models import TickRow
-from airflow_provider_mzshare.control.starting import Starter
+from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
+from airflow_provider_mzshare.connectors.connections import FixedConnections
+from airflow_provider_mzshare.connectors.load_generator.generators import records
+from airflow_provider_mzshare.connectors.load_generator.plan import Range, read_incarnation
+from airflow_provider_mzshare.connectors.load_generator.reader import LoadGeneratorReader
+from airflow_provider_mzshare.connectors.load_generator.upstream import LoadGeneratorUpstream, plan_of
+from airflow_provider_mzshare.control.catalog import jobs
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.verification import verify_table
+from airflow_provider_mzshare.control.supervision.starting import Starter
 from airflow_provider_mzshare.control.upstreams import connect, open_upstream
-from airflow_provider_mzshare.control.verification import verify_table
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, SourceSettings, Start, TableSpec
 from airflow_provider_mzshare.settings import Settings
-from airflow_provider_mzshare.storage.connections import FixedConnections
-from airflow_provider_mzshare.storage.connectors import ReferenceInfo, Upstream
-from airflow_provider_mzshare.storage.connectors.loadgen.generators import records
-from airflow_provider_mzshare.storage.connectors.loadgen.plan import Range, read_incarnation
-from airflow_provider_mzshare.storage.connectors.loadgen.reader import LoadGeneratorReader
-from airflow_provider_mzshare.storage.connectors.loadgen.upstream import LoadGeneratorUpstream, plan_of
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import (
-    LoadGeneratorSpec,
-    SourceSettings,
-    Start,
-    TableSpec,
-)
 from tests.apps.test_cluster import bare_python, cluster  # noqa: F401  fixtures
 from tests.support.generated import OUTPUTS, Model, table_of
 from tests.support.stack import Stack

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.control.catalog import arrivals
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills
-from airflow_provider_mzshare.control.catalog.merging import merge_backfills
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
+from airflow_provider_mzshare.control.catalog.log.merging import merge_backfills
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_logs, check_same_as_sibling, in_ticks, unwritable
 from tests.support.kafka import create_topic

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, items, lookup
-from airflow_provider_mzshare.control.catalog.legacy import legacy_objects
-from airflow_provider_mzshare.control.catalog.models import ItemRow
-from airflow_provider_mzshare.control.migration.plan import LABELS, Action
-from airflow_provider_mzshare.control.reading import count_rows
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import ItemRow
+from airflow_provider_mzshare.control.catalog.objects import items, lookup
+from airflow_provider_mzshare.control.catalog.objects.legacy_sources import legacy_objects
+from airflow_provider_mzshare.control.lifecycle.read_table import count_rows
+from airflow_provider_mzshare.control.upgrade.plan import LABELS, Action
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.fleet import Fleet
 from tests.support.postgres import Postgres

@@ -15,10 +15,10 @@ from sqlalchemy import text
 
 from airflow_provider_mzshare.compute.jobs import Exit
 from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.crashpoints import LABELS, VARIABLE
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.arrivals import check_logs
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.stack import Stack, Table

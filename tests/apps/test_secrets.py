@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.kafka import USERS, Record, allow, create_topic, groups, produce, sasl_config
 from tests.support.stack import Stack, Table

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.convergence import convergences
-from airflow_provider_mzshare.control.catalog.lookup import TableItem
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
 from airflow_provider_mzshare.control.definition_errors import NotMigrated, StillUsed
-from airflow_provider_mzshare.control.reading import Query, count_rows, read_cut, read_table
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, count_rows, read_cut, read_table
+from airflow_provider_mzshare.control.lifecycle.verification import verify_table
 from airflow_provider_mzshare.control.upstreams import connect
-from airflow_provider_mzshare.control.verification import verify_table
+from airflow_provider_mzshare.core.ids import new_job_id
 from airflow_provider_mzshare.errors import MzShareError
-from airflow_provider_mzshare.storage.backfill.runner import Backfill
-from airflow_provider_mzshare.storage.ingestion.runner import Ingestion
-from airflow_provider_mzshare.types.ids import new_job_id
+from airflow_provider_mzshare.storage.apps.backfill import Backfill
+from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 from tests.support.old_style import OldStyle
 from tests.support.stack import RunningApp
 from tests.support.waiting import wait_until

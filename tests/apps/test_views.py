@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items, lookup
-from airflow_provider_mzshare.control.checking import DamagedTable
-from airflow_provider_mzshare.control.locations import locate
-from airflow_provider_mzshare.control.reading import Query, count_rows, open_table, read_frame, read_table
+from airflow_provider_mzshare.connectors import record_times
+from airflow_provider_mzshare.connectors.connections import FixedConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items, lookup
+from airflow_provider_mzshare.control.lifecycle.author_checks import run_checks
+from airflow_provider_mzshare.control.lifecycle.check_table import DamagedTable
+from airflow_provider_mzshare.control.lifecycle.locations import locate
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, count_rows, open_table, read_frame, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.statements import execute_script
-from airflow_provider_mzshare.control.views.checking import run_checks
+from airflow_provider_mzshare.control.statements.run import execute_script
 from airflow_provider_mzshare.control.views.problems import UnknownRelation
-from airflow_provider_mzshare.control.views.reading import plan_query, run_plan
+from airflow_provider_mzshare.control.views.read_view import plan_query, run_plan
 from airflow_provider_mzshare.control.views.resolving import resolve
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.connections import FixedConnections
-from airflow_provider_mzshare.storage.fanout import times
-from airflow_provider_mzshare.storage.values import python_rows
-from airflow_provider_mzshare.types.specs import ColumnSpec, Include, TableSpec
+from airflow_provider_mzshare.storage.collections.values import python_rows
 from tests.support.filled import Filled
 from tests.support.postgres import Postgres
 from tests.support.reading_page import examples
@@ -349,7 +350,7 @@ def test_spark_reads_a_table_as_the_page_says(spark: SparkSession, filled: Fille
 def test_a_view_is_read_in_parts_in_its_order_with_times_that_python_cannot_hold(
     spark: SparkSession, filled: Filled, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(times, "hold", lambda given: given)  # As versions before did.
+    monkeypatch.setattr(record_times, "hold", lambda given: given)  # As versions before did.
     far = 253_402_300_800_000_000
     source = filled.source()
     filled.table(source, "t", "n bigint", include=[Include(what="timestamp", name="at")])

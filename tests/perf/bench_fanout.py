@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 
 FIELDS = (

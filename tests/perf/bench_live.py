@@ -17,9 +17,9 @@ from sqlalchemy import select
 
 from airflow_provider_mzshare.compute.jars import default_folder
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.models import TickRow
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.types.specs import SourceSettings
 from tests.apps.test_shared_read import COLUMNS, record
 from tests.support.kafka import create_topic, produce
 from tests.support.stack import Stack, Table

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.jobs import Job, last_jobs
-from airflow_provider_mzshare.control.catalog.lookup import find
+from airflow_provider_mzshare.control.catalog.objects.lookup import find
 from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.stack import Stack, Table

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from airflow_provider_mzshare.storage import audit, deltalog
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.storage.collections import audit, log
+from airflow_provider_mzshare.storage.collections.collection import Collection
 from tests.support.kafka import Record, produce
 from tests.support.stack import Stack, Table
 
@@ -69,7 +69,7 @@ def check_logs(stack: Stack, source: ItemId, names: Sequence[str]) -> None:
         assert all(store.knows(time) for time in times)
         brought = set()
         for version in range(collection.delta_version + 1):
-            entry = deltalog.read_entry(collection.filesystem, version)
+            entry = log.read_entry(collection.filesystem, version)
             assert entry is not None
             if entry.tick(collection.collection_id):
                 brought |= set(entry.added())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
-from airflow_provider_mzshare.control.catalog.arrivals import arm_table
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills
-from airflow_provider_mzshare.storage.ticks.arrivals import arriving
-from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome
 from tests.support.catalog import Log, add_source, add_tables
 
 

@@ -11,14 +11,15 @@ import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, items, jobs
-from airflow_provider_mzshare.control.catalog.models import CollectionRow
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Left, Written
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.fanout.plan import errors_schema
-from airflow_provider_mzshare.storage.ticks.state import Done, Left, Written
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
 from tests.integration.cli.conftest import Cli
 
 SOURCE = "CREATE SOURCE s FROM KAFKA CONNECTION broker (TOPIC '{topic}');"

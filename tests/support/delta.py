@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.storage.commits import CommitResult, FileWritten, commit_tick
-from airflow_provider_mzshare.storage.reading import read_arrow
-from airflow_provider_mzshare.types.ids import CollectionId
-from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
+from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_tick
+from airflow_provider_mzshare.storage.collections.rows import read_arrow
 
 NAME = CollectionId("u1-g1-data-0a1b2c3d")
 SCHEMA = pa.schema(

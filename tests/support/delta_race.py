@@ -10,8 +10,8 @@ from multiprocessing.synchronize import Barrier, Event
 from typing import Any
 
 from airflow_provider_mzshare.errors import Fenced
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.storage.compaction import compact
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
+from airflow_provider_mzshare.storage.collections.compaction import compact
 from tests.support.delta import NAME, SCHEMA, write_tick
 
 _SPAWN = multiprocessing.get_context("spawn")

@@ -10,20 +10,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.catalog.writers import CatalogMember
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.storage.commits import FileWritten, commit_tick
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, errors_schema
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.log.writers import CatalogMember
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
+from airflow_provider_mzshare.storage.collections.commit import FileWritten, commit_tick
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
-from airflow_provider_mzshare.storage.member_plans import member_plan
-from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome, Tick, Written
-from airflow_provider_mzshare.storage.uris import collection_uri
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.storage.writing.member_plans import member_plan
 
 TOPIC_ID = "topic-id-1"
 

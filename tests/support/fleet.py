@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, CommitRow
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.reading import Query, read_table
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.statements import execute_script
+from airflow_provider_mzshare.control.statements.run import execute_script
 from airflow_provider_mzshare.control.upstreams import connect, connection_of
+from airflow_provider_mzshare.core.ids import ItemId, new_job_id
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import EnvConnections
+from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
-from airflow_provider_mzshare.storage.ingestion.runner import Ingestion
-from airflow_provider_mzshare.types.ids import ItemId, new_job_id
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.stack import RunningApp
 from tests.support.waiting import wait_until

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from airflow_provider_mzshare.storage.connectors import ReferenceInfo
-from airflow_provider_mzshare.types.specs import ColumnSpec, LoadGeneratorExportDetails, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.core.specs import ColumnSpec, LoadGeneratorExportDetails, LoadGeneratorSpec, TableSpec
 
 OUTPUTS = ("organizations", "users", "accounts", "auctions", "bids")
 EVERY = {"organizations": 8, "users": 4, "accounts": 4, "auctions": 2, "bids": 1}

@@ -12,17 +12,17 @@ from typing import Any
 
 from sqlalchemy import insert, inspect, text
 
-from airflow_provider_mzshare.control.catalog import Catalog, flags, items, legacy
-from airflow_provider_mzshare.control.catalog.naming import Name, add_item, lock_namespace
-from airflow_provider_mzshare.control.catalog.object_models import DependencyRow, ViewRow
-from airflow_provider_mzshare.control.migration.choosing import Wanted
-from airflow_provider_mzshare.control.migration.executor import Run, run
-from airflow_provider_mzshare.control.migration.plan import Action
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow, ViewRow
+from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name, add_item, lock_namespace
+from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
+from airflow_provider_mzshare.control.upgrade.plan import Action
 from airflow_provider_mzshare.control.views.resolving import resolve
-from airflow_provider_mzshare.storage.crashpoints import VARIABLE
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import (
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import (
     ColumnSpec,
     Include,
     KafkaExportDetails,
@@ -32,6 +32,7 @@ from airflow_provider_mzshare.types.specs import (
     LoadGeneratorSpec,
     TableSpec,
 )
+from airflow_provider_mzshare.storage.crashpoints import VARIABLE
 from tests.support.catalog import TOPIC_ID
 
 ROOT = Path(__file__).parents[2]
@@ -92,8 +93,8 @@ def add_single(
     source = KafkaSourceSpec(connection="kafka", topic=spec.reference, legacy=LegacySpec(shape="single"))
     with catalog.write() as session:
         source_id = items.create_source(session, name=name, spec=source, incarnation=TOPIC_ID, start=Position())
-        output = legacy.add_output(session, source_id, spec)
-        legacy.add_progress(session, source_id, progress or (name[0], f"{name[1]}_progress"))
+        output = legacy_sources.add_output(session, source_id, spec)
+        legacy_sources.add_progress(session, source_id, progress or (name[0], f"{name[1]}_progress"))
     return source_id, output
 
 
@@ -107,8 +108,8 @@ def add_multi(
     wanted = {("public", "bids"): BIDS, ("public", "users"): USERS} if subsources is None else subsources
     with catalog.write() as session:
         source_id = items.create_source(session, name=name, spec=spec, incarnation=TOPIC_ID, start=Position())
-        ids = [legacy.add_subsource(session, source_id, sub, of) for sub, of in wanted.items()]
-        legacy.add_progress(session, source_id, (name[0], f"{name[1]}_progress"))
+        ids = [legacy_sources.add_subsource(session, source_id, sub, of) for sub, of in wanted.items()]
+        legacy_sources.add_progress(session, source_id, (name[0], f"{name[1]}_progress"))
     return source_id, ids
 
 

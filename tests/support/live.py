@@ -13,15 +13,15 @@ import pyarrow as pa
 from sqlalchemy import select
 
 from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.control.catalog import reads
-from airflow_provider_mzshare.control.catalog.certificates import Certificate, last_certificate
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.lookup import find_table
-from airflow_provider_mzshare.control.catalog.models import TickRow
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.catalog.objects.lookup import find_table
+from airflow_provider_mzshare.control.catalog.queries import reads
+from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, last_certificate
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.reading import read_arrow
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.specs import SourceSettings
+from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from tests.apps.test_shared_read import COLUMNS, record
 from tests.support.kafka import create_topic, produce
 from tests.support.stack import Stack, Table

@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
-from airflow_provider_mzshare.control.catalog.naming import Name
-from airflow_provider_mzshare.control.catalog.object_models import DependencyRow
-from airflow_provider_mzshare.control.migration.choosing import Wanted
-from airflow_provider_mzshare.control.migration.executor import Run, run
-from airflow_provider_mzshare.control.migration.plan import Action
-from airflow_provider_mzshare.control.migration.report import Report
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow
+from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name
+from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
+from airflow_provider_mzshare.control.upgrade.plan import Action
+from airflow_provider_mzshare.control.upgrade.report import Report
 from airflow_provider_mzshare.control.views.resolving import print_current
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.core.ids import ItemId
 from tests.support.catalog import Log, wrote_all
 
 ORDERS = ("public", "orders")

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_mzshare.control.answers import Result
-from airflow_provider_mzshare.control.catalog import Catalog, flags, items
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.executing.showing import create_sql
-from airflow_provider_mzshare.control.sql import items as sql
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import flags, items
+from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.statements import execute_script, run_transactions
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.storage.ticks.state import Done, Tick
-from airflow_provider_mzshare.types.ids import JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import Generator, KafkaSourceSpec, LegacySpec, LoadGeneratorSpec
+from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.handlers.show import create_sql
+from airflow_provider_mzshare.control.statements.run import execute_script, run_transactions
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import Generator, KafkaSourceSpec, LegacySpec, LoadGeneratorSpec
+from airflow_provider_mzshare.core.ticklog.state import Done, Tick
 
 OUTPUTS = ["accounts", "auctions", "bids", "organizations", "users"]
 """What an auction has."""

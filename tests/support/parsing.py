@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.sql.statements import (
-    Statement,
-    parse_script,
-)
+from airflow_provider_mzshare.control.sql.script import Statement, parse_script
 from airflow_provider_mzshare.errors import StatementError
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from airflow_provider_mzshare.control.answers import Result
-from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.database.models import JobState
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
-from airflow_provider_mzshare.control.catalog.models import JobState
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.executing.showing import create_sql
-from airflow_provider_mzshare.control.statements import execute_script
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome, Tick
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.handlers.show import create_sql
+from airflow_provider_mzshare.control.statements.run import execute_script
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome, Tick
 
 PARTITIONS = {"organizations": 0, "users": 1, "accounts": 2, "auctions": 3, "bids": 4}
 

@@ -20,26 +20,29 @@ from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
 from airflow_provider_mzshare.compute.masters import backfill_master
-from airflow_provider_mzshare.control.catalog import arrivals, items, jobs, reads
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.engine import Catalog
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.reader import KafkaReader
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.control.catalog import jobs
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, TickRow
 from airflow_provider_mzshare.control.catalog.jobs import Job
-from airflow_provider_mzshare.control.catalog.lookup import TableItem, find_source, find_table
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, TickRow
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, find_source, find_table
+from airflow_provider_mzshare.control.catalog.queries import reads
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId, new_job_id
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, KafkaSourceSpec, SourceSettings, Start, TableSpec
+from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
+from airflow_provider_mzshare.core.ticklog.state import TableState
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.apps import App, End
-from airflow_provider_mzshare.storage.backfill.runner import Backfill
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
-from airflow_provider_mzshare.storage.ingestion.reader import KafkaReader
-from airflow_provider_mzshare.storage.ingestion.runner import Ingestion
-from airflow_provider_mzshare.storage.reading import read_arrow
-from airflow_provider_mzshare.storage.ticks import arrivals as rules
-from airflow_provider_mzshare.storage.ticks.state import TableState
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
-from airflow_provider_mzshare.types.specs import ColumnSpec, Include, KafkaSourceSpec, SourceSettings, Start, TableSpec
+from airflow_provider_mzshare.storage.apps.backfill import Backfill
+from airflow_provider_mzshare.storage.apps.base import App, End
+from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
+from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from tests.support.model import Expected, difference, expected, records, within
 from tests.support.waiting import wait_until
 

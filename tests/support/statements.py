@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from airflow_provider_mzshare.control.answers import Result
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.statements import execute_script
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.run import execute_script
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome, Tick
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome, Tick
-from airflow_provider_mzshare.types.ids import JobId
-from airflow_provider_mzshare.types.positions import Position
 
 
 class Session:

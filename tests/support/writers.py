@@ -12,19 +12,20 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.storage.collections import Collection
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome, Tick, Written
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
-from airflow_provider_mzshare.storage.ingestion.members import Due, MemberCommits
-from airflow_provider_mzshare.storage.reading import read_arrow
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Outcome, Tick, Written
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import ColumnSpec, TableSpec
+from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
 
 SOURCE = ItemId("u0")
 Kind = TypeVar("Kind", bound=MemberCommits)

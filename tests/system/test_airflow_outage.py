@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_provider_mzshare.control.catalog.certificates import certificates
+from airflow_provider_mzshare.control.catalog.queries.certificates import certificates
 from airflow_provider_mzshare.demo.producer import Writer
 from tests.support.airflow_scene import DAGS, QUICKSTART, SOURCE, TOPIC, Scene, scene
 from tests.support.kafka import groups

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
-from airflow_provider_mzshare.control.reading import read_table
-from airflow_provider_mzshare.control.statements import execute_script
+from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.lifecycle.read_table import read_table
+from airflow_provider_mzshare.control.statements.run import execute_script
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import Connection, FixedConnections
 from tests.support.airflow_scene import DAGS, Scene, scene
 from tests.support.kafka import create_topic, produce
 from tests.support.stack import Stack

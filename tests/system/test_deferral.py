@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.waiting import wait_until
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
 from airflow_provider_mzshare.embedded.process import LOOPBACK
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log
 from tests.support.postgres import OWNER, Postgres

@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog.naming import display_name
-from airflow_provider_mzshare.control.sql.statements import QualifiedName, parse_name, parse_script
+from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
+from airflow_provider_mzshare.control.sql.script import QualifiedName, parse_name, parse_script
 from airflow_provider_mzshare.errors import HasDependents, NameTaken, SpecConflict, UnknownItem
 
 NAMES = [("public", "plain"), ("shop", "Order Lines"), ("public", 'say "hi"'), ("public", "it's"), ("public", "table")]

@@ -32,7 +32,8 @@ def test_importing_the_package_loads_neither_airflow_nor_spark() -> None:
 @pytest.mark.parametrize(
     ("layer", "refused"),
     [
-        ("types", {"airflow", "pyspark"}),
+        ("core", {"airflow", "pyspark"}),
+        ("connectors", {"airflow"}),
         ("storage", {"airflow"}),
         ("compute", {"airflow"}),
         ("control", {"airflow", "pyspark"}),
@@ -58,7 +59,10 @@ def test_the_fan_out_imports_where_only_arrow_is_installed() -> None:
 
 
 def test_the_fan_out_names_nothing_but_arrow_numpy_and_plain_types() -> None:
-    ours = tuple(f"airflow_provider_mzshare.{name}" for name in ("storage.fanout", "types.schema", "types.ids"))
+    ours = tuple(
+        f"airflow_provider_mzshare.{name}"
+        for name in ("storage.fanout", "connectors.records", "connectors.record_times", "core.schema", "core.ids")
+    )
     for file in (PACKAGE / "storage" / "fanout").rglob("*.py"):
         for name in _imported_names(file):
             fine = name.partition(".")[0] in ALLOWED_IN_FANOUT or name.startswith(ours)
@@ -71,7 +75,7 @@ def _imported_names(file: Path) -> list[str]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            names.append(node.module or "")
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
     return names
 
 

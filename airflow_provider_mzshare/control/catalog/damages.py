@@ -7,11 +7,11 @@ from collections.abc import Collection
 from sqlalchemy import ForeignKey, Index, ScalarSelect, Text, delete, func, insert, select, update
 from sqlalchemy.orm import Mapped, Session, mapped_column
 
-from airflow_provider_mzshare.control.catalog.base import Base
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, TableRow
-from airflow_provider_mzshare.control.catalog.settling import touch
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId
+from airflow_provider_mzshare.control.catalog.at_commit import touch
+from airflow_provider_mzshare.control.catalog.database.base import Base
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, TableRow
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 
 _NO_SYNC = {"synchronize_session": False}
 

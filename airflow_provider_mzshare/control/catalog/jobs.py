@@ -9,15 +9,17 @@ from typing import Any, Literal, cast
 from sqlalchemy import CursorResult, Select, insert, select, update
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import JobRow, JobState
-from airflow_provider_mzshare.control.catalog.settling import touch, touch_job
+from airflow_provider_mzshare.control.catalog.at_commit import touch, touch_job
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import JobRow, JobState
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId, new_job_id
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId, new_job_id
 
 Kind = Literal["ingest", "backfill"]
 ACTIVE: frozenset[JobState] = frozenset({"launching", "starting", "running", "stopping"})
 """A job in any other state has ended, for good."""
+LAUNCH_SECONDS = 30.0
+"""So long may a job be without a process: its row is written first, then it is started."""
 
 
 @dataclass(frozen=True)

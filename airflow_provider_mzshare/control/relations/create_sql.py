@@ -13,13 +13,18 @@ from hashlib import blake2b
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.batches import batches
-from airflow_provider_mzshare.control.catalog.lookup import TableItem
-from airflow_provider_mzshare.control.catalog.lookup_many import get_items, get_source_items
-from airflow_provider_mzshare.control.catalog.models import ItemRow, SourceRow, TableRow
-from airflow_provider_mzshare.control.catalog.object_models import DependencyRow, OutputRow, ProgressRow, ViewRow
-from airflow_provider_mzshare.control.catalog.relation_models import DefinitionRow
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.control.catalog.database.batches import batches
+from airflow_provider_mzshare.control.catalog.database.models import ItemRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.database.object_models import (
+    DependencyRow,
+    OutputRow,
+    ProgressRow,
+    ViewRow,
+)
+from airflow_provider_mzshare.control.catalog.database.relation_models import DefinitionRow
+from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
+from airflow_provider_mzshare.control.catalog.objects.lookup_many import get_items, get_source_items
+from airflow_provider_mzshare.core.ids import ItemId
 
 Facts = tuple[str | None, ...]
 """All that is stored of an item itself and may stand in a statement."""
@@ -46,7 +51,7 @@ def refresh_create_sql(session: Session, item_ids: Collection[ItemId] = ()) -> s
 
 def _texts(session: Session, item_ids: Collection[ItemId]) -> Mapping[ItemId, str]:
     # The statements' own module needs the catalog, which needs this one.
-    from airflow_provider_mzshare.control.executing.showing import create_sql
+    from airflow_provider_mzshare.control.statements.handlers.show import create_sql
 
     found = get_items(session, item_ids)
     of = {item.source_id for item in found.values() if isinstance(item, TableItem)}

@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.base import Base
-from airflow_provider_mzshare.control.catalog.flags import QUERY_TIME, query_ms
-from airflow_provider_mzshare.control.catalog.versions import VERSION_TABLE
+from airflow_provider_mzshare.control.catalog.database.base import Base
+from airflow_provider_mzshare.control.catalog.database.schema_versions import VERSION_TABLE
+from airflow_provider_mzshare.control.catalog.objects.flags import QUERY_TIME, query_ms
 from airflow_provider_mzshare.control.relations.install import BY_NAME
 from airflow_provider_mzshare.control.relations.problems import MAX_ROWS, TookTooLong, TooManyRows
 from airflow_provider_mzshare.control.sql.durations import format_duration

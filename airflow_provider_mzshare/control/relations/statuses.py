@@ -15,20 +15,20 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control import hints
-from airflow_provider_mzshare.control.arriving import judge_arrival
-from airflow_provider_mzshare.control.catalog.batches import batches
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import ItemRow, JobRow, SourceRow, TableRow
-from airflow_provider_mzshare.control.catalog.object_models import StatusRow
-from airflow_provider_mzshare.control.catalog.overviews import (
+from airflow_provider_mzshare.control.catalog.database.batches import batches
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import ItemRow, JobRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.database.object_models import StatusRow
+from airflow_provider_mzshare.control.catalog.queries.health import Health, judge_source
+from airflow_provider_mzshare.control.catalog.queries.overviews import (
     SourceOverview,
     TableOverview,
     current_overview,
     table_overviews,
 )
-from airflow_provider_mzshare.control.judging import Health, judge_source
+from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.types.ids import ItemId, JobId
+from airflow_provider_mzshare.core.ids import ItemId, JobId
 
 Status = Literal["starting", "running", "idle", "paused", "stalled", "failed", "dropped"]
 

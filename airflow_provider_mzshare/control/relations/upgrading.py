@@ -14,7 +14,7 @@ def prepare_relations(connection: Connection) -> None:
 
 def restore_relations(connection: Connection) -> None:
     """What they show of objects that were there before is filled in, in the same transaction."""
-    from airflow_provider_mzshare.control.catalog.models import SourceRow
+    from airflow_provider_mzshare.control.catalog.database.models import SourceRow
     from airflow_provider_mzshare.control.relations.create_sql import refresh_create_sql
     from airflow_provider_mzshare.control.relations.statuses import note_statuses
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.binding_parts import qualified_name
 from airflow_provider_mzshare.control.sql.object_binding import ObjectBinding
 from airflow_provider_mzshare.control.sql.source_binding import SourceBinding
@@ -19,12 +19,12 @@ __all__ = ["Binder", "qualified_name"]
 class Binder(SourceBinding, TableBinding, ObjectBinding):
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._by_node: dict[type[exp.Expr], Callable[[Any], items.Plain]] = {
+        self._by_node: dict[type[exp.Expr], Callable[[Any], values.Plain]] = {
             nodes.CreateSource: self._create_source,
             nodes.CreateTable: self._create_table,
             nodes.CreateSubsource: self._create_subsource,
             nodes.CreateView: self._create_view,
-            nodes.CreateSchema: lambda node: items.CreateSchema(node.name, bool(node.args.get("exists"))),
+            nodes.CreateSchema: lambda node: values.CreateSchema(node.name, bool(node.args.get("exists"))),
             nodes.AlterOptions: self._alter_options,
             nodes.AddSubsources: self._add_subsources,
             nodes.DropSubsources: self._drop_subsources,
@@ -37,16 +37,18 @@ class Binder(SourceBinding, TableBinding, ObjectBinding):
             nodes.DropItem: self._drop_item,
             nodes.ShowItems: self._show_items,
             nodes.ShowCreate: self._show_create,
-            nodes.Write: lambda node: items.Write(cast("Any", node.text("verb")), qualified_name(node.this)),
+            nodes.Write: lambda node: values.Write(cast("Any", node.text("verb")), qualified_name(node.this)),
         }
 
-    def bind(self, node: exp.Expr) -> items.Statement:
-        return items.Explain(self._bind_plain(node.this)) if isinstance(node, nodes.Explain) else self._bind_plain(node)
+    def bind(self, node: exp.Expr) -> values.Statement:
+        return (
+            values.Explain(self._bind_plain(node.this)) if isinstance(node, nodes.Explain) else self._bind_plain(node)
+        )
 
-    def _bind_plain(self, node: exp.Expr) -> items.Plain:
+    def _bind_plain(self, node: exp.Expr) -> values.Plain:
         if isinstance(node, exp.Query):
-            return items.Query(self._query(node))
+            return values.Query(self._query(node))
         return self._by_node[type(node)](node)
 
-    def _alter_options(self, node: nodes.AlterOptions) -> items.Plain:
+    def _alter_options(self, node: nodes.AlterOptions) -> values.Plain:
         return self._alter_source(node) if node.text("kind") == "SOURCE" else self._alter_table_options(node)

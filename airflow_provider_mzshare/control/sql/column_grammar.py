@@ -6,9 +6,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql.column_types import COLUMN_TYPES, DEFAULT_NUMERIC, base_type, to_sql
-from airflow_provider_mzshare.control.sql.reading import Reader
+from airflow_provider_mzshare.control.sql.grammar import Reader
 from airflow_provider_mzshare.control.sql.scanning import shown
-from airflow_provider_mzshare.types.schema import check_type
+from airflow_provider_mzshare.core.schema import check_type
 
 
 class ColumnGrammar(Reader):

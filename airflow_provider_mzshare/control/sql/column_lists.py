@@ -10,8 +10,8 @@ from airflow_provider_mzshare.control.sql.column_grammar import ColumnGrammar
 from airflow_provider_mzshare.control.sql.column_types import from_sql
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.scanning import refuse, scan
+from airflow_provider_mzshare.core.specs import ColumnSpec
 from airflow_provider_mzshare.errors import StatementError
-from airflow_provider_mzshare.types.specs import ColumnSpec
 
 
 class _ColumnList(ColumnGrammar):

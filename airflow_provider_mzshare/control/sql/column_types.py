@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.types.schema import TYPES
+from airflow_provider_mzshare.core.schema import TYPES
 
 DEFAULT_NUMERIC = "numeric(38,9)"
 

@@ -10,7 +10,7 @@ from sqlglot.generator import Generator
 from sqlglot.generators.postgres import PostgresGenerator
 
 from airflow_provider_mzshare.control.sql import nodes
-from airflow_provider_mzshare.types.ids import is_item_id
+from airflow_provider_mzshare.core.ids import is_item_id
 
 _BEFORE_VALUE = {"RETAIN HISTORY": "FOR "}
 _KINDS_TO_SHOW = ("source", "view")

@@ -6,12 +6,12 @@ from typing import Any, cast, get_args
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.binding_parts import Binding, qualified_name
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.queries import settled_print
 
-_FLAGS = get_args(items.Flag)
+_FLAGS = get_args(values.Flag)
 _SPOKEN = {"true": True, "on": True, "false": False, "off": False}
 
 
@@ -24,50 +24,52 @@ class ObjectBinding(Binding):
     def _query(self, query: exp.Query) -> str:
         return self._checked(query, lambda: settled_print(query))
 
-    def _create_view(self, node: nodes.CreateView) -> items.CreateView:
+    def _create_view(self, node: nodes.CreateView) -> values.CreateView:
         query = self._checked(node, lambda: settled_print(node.expression))
-        return items.CreateView(qualified_name(node.this), bool(node.args.get("exists")), query)
+        return values.CreateView(qualified_name(node.this), bool(node.args.get("exists")), query)
 
-    def _rename(self, node: nodes.Rename) -> items.Rename:
-        return items.Rename(cast("Any", node.text("kind").lower()), _named(node.this), node.expression.name)
+    def _rename(self, node: nodes.Rename) -> values.Rename:
+        return values.Rename(cast("Any", node.text("kind").lower()), _named(node.this), node.expression.name)
 
-    def _swap(self, node: nodes.Swap) -> items.Swap:
+    def _swap(self, node: nodes.Swap) -> values.Swap:
         name, other = _named(node.this), _named(node.expression)
         if name == other:
             self.refuse(node, f"a {node.text('kind').lower()} cannot be swapped with itself")
         force = bool(node.args.get("force"))
-        return items.Swap(cast("Any", node.text("kind").lower()), name, other, force)
+        return values.Swap(cast("Any", node.text("kind").lower()), name, other, force)
 
-    def _alter_system(self, node: nodes.AlterSystem) -> items.AlterSystem:
+    def _alter_system(self, node: nodes.AlterSystem) -> values.AlterSystem:
         value = node.args.get("expression")
         if value is None:
-            return items.AlterSystem(node.name, None)
+            return values.AlterSystem(node.name, None)
         read = bool(value.this) if isinstance(value, exp.Boolean) else value.name
         if node.name in _FLAGS and not isinstance(read, bool):
             if read.lower() not in _SPOKEN:
                 self.refuse(value, f"{node.name} is true or false")
             read = _SPOKEN[read.lower()]
-        return items.AlterSystem(node.name, read)
+        return values.AlterSystem(node.name, read)
 
-    def _comment_on(self, node: nodes.CommentOn) -> items.CommentOn:
+    def _comment_on(self, node: nodes.CommentOn) -> values.CommentOn:
         comment, column = node.args.get("expression"), node.args.get("column")
-        return items.CommentOn(
+        return values.CommentOn(
             kind=cast("Any", node.text("kind").lower()),
             name=_named(node.this),
             comment=comment.name if comment else None,
             column=column.name if column else None,
         )
 
-    def _drop_item(self, node: nodes.DropItem) -> items.DropItem | items.DropSchema:
+    def _drop_item(self, node: nodes.DropItem) -> values.DropItem | values.DropSchema:
         exists, cascade = bool(node.args.get("exists")), bool(node.args.get("cascade"))
         if node.text("kind") == "SCHEMA":
-            return items.DropSchema(node.name, exists, cascade)
-        return items.DropItem(cast("items.Kind", node.text("kind").lower()), qualified_name(node.this), exists, cascade)
+            return values.DropSchema(node.name, exists, cascade)
+        return values.DropItem(
+            cast("values.Kind", node.text("kind").lower()), qualified_name(node.this), exists, cascade
+        )
 
-    def _show_items(self, node: nodes.ShowItems) -> items.Show:
+    def _show_items(self, node: nodes.ShowItems) -> values.Show:
         schema = node.args.get("schema")
-        return items.Show(cast("Any", node.name.lower()), schema.name if schema else None)
+        return values.Show(cast("Any", node.name.lower()), schema.name if schema else None)
 
-    def _show_create(self, node: nodes.ShowCreate) -> items.ShowCreate:
-        kind = cast("items.Kind", node.text("kind").lower()) if node.args.get("kind") else None
-        return items.ShowCreate(kind, qualified_name(node.this))
+    def _show_create(self, node: nodes.ShowCreate) -> values.ShowCreate:
+        kind = cast("values.Kind", node.text("kind").lower()) if node.args.get("kind") else None
+        return values.ShowCreate(kind, qualified_name(node.this))

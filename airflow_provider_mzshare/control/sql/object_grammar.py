@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
-from airflow_provider_mzshare.control.sql.reading import Reader, identifier, listing
+from airflow_provider_mzshare.control.sql.grammar import Reader, identifier, listing
 
 COMMENTED = ("SOURCE", "TABLE", "VIEW", "SCHEMA", "COLUMN")
 

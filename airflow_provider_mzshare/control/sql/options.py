@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from airflow_provider_mzshare.control.sql.durations import format_duration, parse_duration
 from airflow_provider_mzshare.control.sql.scanning import shown
-from airflow_provider_mzshare.types.specs import LoadGeneratorSpec, SourceSettings
+from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, SourceSettings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
-from airflow_provider_mzshare.control.sql.reading import listing
+from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.scanning import shown
 from airflow_provider_mzshare.control.sql.source_grammar import SourceGrammar
 from airflow_provider_mzshare.control.sql.view_grammar import ViewGrammar

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, object_printing, source_printing, table_printing
+from airflow_provider_mzshare.control.sql import object_printing, source_printing, table_printing, values
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, TableSpec
 
 
-def print_statement(statement: items.Statement) -> str:
+def print_statement(statement: values.Statement) -> str:
     """One line, without a semicolon; names with their schema, defaults left out."""
     return _node(statement).sql(dialect=MzShare)
 
@@ -23,16 +23,16 @@ def print_create_source(
     name: QualifiedName,
     spec: KafkaSourceSpec | LoadGeneratorSpec,
     settings: Mapping[str, int | float],
-    output: items.Output | None = None,
+    output: values.Output | None = None,
 ) -> str:
     """``settings`` are fields of SourceSettings; those that are there are printed."""
     connection = spec.connection if isinstance(spec, KafkaSourceSpec) else None
-    return print_statement(items.CreateSource(name, False, connection, spec, settings, output))
+    return print_statement(values.CreateSource(name, False, connection, spec, settings, output))
 
 
 def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSpec) -> str:
     return print_statement(
-        items.CreateTable(
+        values.CreateTable(
             name=name,
             if_not_exists=False,
             source=source,
@@ -50,7 +50,7 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
     )
 
 
-def reference_parts(spec: TableSpec) -> items.Reference:
+def reference_parts(spec: TableSpec) -> values.Reference:
     return (spec.reference,) if spec.namespace is None else (spec.namespace, spec.reference)
 
 
@@ -61,32 +61,32 @@ def print_settings(settings: Mapping[str, int | float | None]) -> str:
     return ", ".join([option.sql(dialect=MzShare) for option in source_printing.settings_options(given)] + unset)
 
 
-def _node(statement: items.Statement) -> exp.Expr:
-    if isinstance(statement, items.Explain):
+def _node(statement: values.Statement) -> exp.Expr:
+    if isinstance(statement, values.Explain):
         return object_printing.explain(_node(statement.statement))
     return _NODES[type(statement)](statement)
 
 
-_NODES: dict[type[items.Statement], Callable[[Any], exp.Expr]] = {
-    items.CreateSource: source_printing.create_source,
-    items.CreateTable: table_printing.create_table,
-    items.CreateSubsource: source_printing.create_subsource,
-    items.CreateView: object_printing.create_view,
-    items.CreateSchema: object_printing.create_schema,
-    items.AlterSourceSet: source_printing.alter_source,
-    items.AddSubsources: source_printing.add_subsources,
-    items.DropSubsources: source_printing.drop_subsources,
-    items.RefreshReferences: source_printing.refresh_references,
-    items.AlterTable: table_printing.alter_table,
-    items.AlterTableSet: table_printing.alter_table_set,
-    items.Rename: object_printing.rename,
-    items.Swap: object_printing.swap,
-    items.AlterSystem: object_printing.alter_system,
-    items.CommentOn: object_printing.comment_on,
-    items.DropItem: object_printing.drop_item,
-    items.DropSchema: object_printing.drop_schema,
-    items.Show: object_printing.show,
-    items.ShowCreate: object_printing.show_create,
-    items.Query: lambda statement: exp.Var(this=statement.text),
-    items.Write: object_printing.write,
+_NODES: dict[type[values.Statement], Callable[[Any], exp.Expr]] = {
+    values.CreateSource: source_printing.create_source,
+    values.CreateTable: table_printing.create_table,
+    values.CreateSubsource: source_printing.create_subsource,
+    values.CreateView: object_printing.create_view,
+    values.CreateSchema: object_printing.create_schema,
+    values.AlterSourceSet: source_printing.alter_source,
+    values.AddSubsources: source_printing.add_subsources,
+    values.DropSubsources: source_printing.drop_subsources,
+    values.RefreshReferences: source_printing.refresh_references,
+    values.AlterTable: table_printing.alter_table,
+    values.AlterTableSet: table_printing.alter_table_set,
+    values.Rename: object_printing.rename,
+    values.Swap: object_printing.swap,
+    values.AlterSystem: object_printing.alter_system,
+    values.CommentOn: object_printing.comment_on,
+    values.DropItem: object_printing.drop_item,
+    values.DropSchema: object_printing.drop_schema,
+    values.Show: object_printing.show,
+    values.ShowCreate: object_printing.show_create,
+    values.Query: lambda statement: exp.Var(this=statement.text),
+    values.Write: object_printing.write,
 }

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.column_types import to_sql
+from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.sql.reading import identifier
-from airflow_provider_mzshare.types.specs import ColumnSpec, Include
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include
 
 
 def table_name(name: QualifiedName) -> exp.Table:
@@ -22,7 +22,7 @@ def item_name(name: QualifiedName | str) -> exp.Expr:
     return table_name(name) if isinstance(name, QualifiedName) else identifier(name)
 
 
-def path(parts: items.Reference) -> nodes.Path:
+def path(parts: values.Reference) -> nodes.Path:
     return nodes.Path(expressions=[identifier(part) for part in parts])
 
 

@@ -9,9 +9,9 @@ from sqlglot.dialects.postgres import Postgres
 from sqlglot.parser import SENTINEL_NONE
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_provider_mzshare.control.sql.grammar import Reader
 from airflow_provider_mzshare.control.sql.names import RESERVED, check_name, fold, is_bare, needs_quotes
 from airflow_provider_mzshare.control.sql.query_tokens import check_kept, check_tokens
-from airflow_provider_mzshare.control.sql.reading import Reader
 from airflow_provider_mzshare.control.sql.scanning import refuse, shown
 
 MAX_QUERY_DEPTH = 64

@@ -7,13 +7,14 @@ from typing import Any, cast
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes
+from airflow_provider_mzshare.control.sql import values as items
 from airflow_provider_mzshare.control.sql.binding_parts import as_sql, parts, qualified_name
 from airflow_provider_mzshare.control.sql.names import QualifiedName, check_name
 from airflow_provider_mzshare.control.sql.options import GENERATOR_OPTIONS, SOURCE_SETTINGS
 from airflow_provider_mzshare.control.sql.table_binding import TableBinding
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
 
 SEVERAL_OUTPUTS = ("AUCTION",)
 """The generators that have more than one."""

@@ -8,10 +8,10 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
+from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.legacy_grammar import LegacyGrammar
 from airflow_provider_mzshare.control.sql.options import GENERATORS
-from airflow_provider_mzshare.control.sql.reading import listing
-from airflow_provider_mzshare.types.ids import is_item_id
+from airflow_provider_mzshare.core.ids import is_item_id
 
 SOURCE_KINDS = ("KAFKA", "LOAD GENERATOR")
 SOURCE_KINDS_LATER = ("POSTGRES", "MYSQL", "SQL SERVER", "FILE", "WEBHOOK")

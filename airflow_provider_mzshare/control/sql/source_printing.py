@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
+from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import GENERATOR_OPTIONS, SOURCE_SETTINGS
 from airflow_provider_mzshare.control.sql.printing_parts import (
@@ -19,8 +20,7 @@ from airflow_provider_mzshare.control.sql.printing_parts import (
     path,
     table_name,
 )
-from airflow_provider_mzshare.control.sql.reading import identifier
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
 
 
 def settings_options(settings: Mapping[str, int | float]) -> list[nodes.Option]:
@@ -31,7 +31,7 @@ def settings_options(settings: Mapping[str, int | float]) -> list[nodes.Option]:
     ]
 
 
-def create_source(statement: items.CreateSource) -> exp.Expr:
+def create_source(statement: values.CreateSource) -> exp.Expr:
     spec, legacy = statement.spec, statement.spec.legacy
     settings = settings_options(statement.settings)
     if legacy:
@@ -75,7 +75,7 @@ def _generator_options(spec: LoadGeneratorSpec) -> list[nodes.Option]:
     ]
 
 
-def _add_output(node: nodes.CreateSource, output: items.Output) -> None:
+def _add_output(node: nodes.CreateSource, output: values.Output) -> None:
     """A generator's one output has nothing to be decoded; ENVELOPE says that it is old syntax all the same."""
     node.set("columns", column_definitions(output.columns))
     node.set("format", output.format.upper() if output.format != "none" else None)
@@ -96,14 +96,14 @@ def _outputs(legacy: LegacySpec) -> nodes.Outputs | None:
     return None
 
 
-def alter_source(statement: items.AlterSourceSet) -> exp.Expr:
+def alter_source(statement: values.AlterSourceSet) -> exp.Expr:
     words = {setting.field: name for name, setting in SOURCE_SETTINGS.items()}
     reset = [exp.Var(this=words[field]) for field in statement.reset]
     settings = settings_options(statement.settings)
     return nodes.AlterOptions(this=table_name(statement.name), kind="SOURCE", settings=settings, reset=reset)
 
 
-def refresh_references(statement: items.RefreshReferences) -> exp.Expr:
+def refresh_references(statement: values.RefreshReferences) -> exp.Expr:
     if isinstance(statement.source, QualifiedName):
         return nodes.RefreshReferences(this=table_name(statement.source))
     return nodes.RefreshReferences(this=exp.Table(this=identifier(statement.source)), id=True)
@@ -112,7 +112,7 @@ def refresh_references(statement: items.RefreshReferences) -> exp.Expr:
 # ── subsources ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def create_subsource(statement: items.CreateSubsource) -> exp.Expr:
+def create_subsource(statement: values.CreateSubsource) -> exp.Expr:
     whole = option("EXTERNAL REFERENCE", path(statement.reference)) if statement.reference else option("PROGRESS", None)
     return nodes.CreateSubsource(
         this=table_name(statement.name),
@@ -122,7 +122,7 @@ def create_subsource(statement: items.CreateSubsource) -> exp.Expr:
     )
 
 
-def add_subsources(statement: items.AddSubsources) -> exp.Expr:
+def add_subsources(statement: values.AddSubsources) -> exp.Expr:
     return nodes.AddSubsources(
         this=table_name(statement.source),
         expressions=[
@@ -133,7 +133,7 @@ def add_subsources(statement: items.AddSubsources) -> exp.Expr:
     )
 
 
-def drop_subsources(statement: items.DropSubsources) -> exp.Expr:
+def drop_subsources(statement: values.DropSubsources) -> exp.Expr:
     return nodes.DropSubsources(
         this=table_name(statement.source),
         expressions=[table_name(name) for name in statement.names],

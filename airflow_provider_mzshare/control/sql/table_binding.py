@@ -7,14 +7,14 @@ from typing import Any, cast
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.binding_parts import Binding, parts, qualified_name
 from airflow_provider_mzshare.control.sql.column_types import from_sql
 from airflow_provider_mzshare.control.sql.durations import parse_duration
 from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.scanning import shown
-from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
-from airflow_provider_mzshare.types.specs import ColumnSpec, Include
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include
 
 _RESERVED_PREFIX = "_mz_"
 _DATA = "data"
@@ -28,10 +28,10 @@ def _include_name(item: nodes.Include) -> str:
 
 
 class TableBinding(Binding):
-    def _create_table(self, node: nodes.CreateTable) -> items.CreateTable:
+    def _create_table(self, node: nodes.CreateTable) -> values.CreateTable:
         reference = node.args.get("reference")
         output = self._output(node, node.expressions)
-        return items.CreateTable(
+        return values.CreateTable(
             name=qualified_name(node.this),
             if_not_exists=bool(node.args.get("exists")),
             source=qualified_name(node.args["source"]),
@@ -45,7 +45,7 @@ class TableBinding(Binding):
 
     # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _output(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> items.Output:
+    def _output(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
         """Of a table, or of an old-style source with one output."""
         include = node.args.get("include") or ()
         written_format = node.text("format").lower() or "none"
@@ -53,7 +53,7 @@ class TableBinding(Binding):
             self.refuse(include[0], "INCLUDE needs FORMAT: without it the columns are the upstream's own")
         specs = self._columns(columns, written_format)
         self._check_columns(node, columns, include)
-        return items.Output(
+        return values.Output(
             format=cast("Any", written_format),
             columns=specs,
             include=tuple(Include(what=cast("Any", i.name.lower()), name=_include_name(i)) for i in include),
@@ -117,9 +117,9 @@ class TableBinding(Binding):
             self.refuse(literal, f"RETAIN HISTORY FOR '{shown(literal.name)}' is not a whole number of seconds")
         return milliseconds // 1_000
 
-    def _alter_table(self, node: nodes.AlterTable) -> items.AlterTable:
-        return items.AlterTable(qualified_name(node.this), cast("Any", node.text("action").lower()))
+    def _alter_table(self, node: nodes.AlterTable) -> values.AlterTable:
+        return values.AlterTable(qualified_name(node.this), cast("Any", node.text("action").lower()))
 
-    def _alter_table_options(self, node: nodes.AlterOptions) -> items.AlterTableSet:
+    def _alter_table_options(self, node: nodes.AlterOptions) -> values.AlterTableSet:
         reset = tuple(TABLE_SETTINGS[option.name] for option in node.args.get("reset") or ())
-        return items.AlterTableSet(qualified_name(node.this), self._table_options(node), reset)
+        return values.AlterTableSet(qualified_name(node.this), self._table_options(node), reset)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.durations import format_duration
 from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.printing_parts import (
@@ -17,10 +17,10 @@ from airflow_provider_mzshare.control.sql.printing_parts import (
     path,
     table_name,
 )
-from airflow_provider_mzshare.types.specs import DAY_SECONDS
+from airflow_provider_mzshare.core.specs import DAY_SECONDS
 
 
-def create_table(statement: items.CreateTable) -> exp.Expr:
+def create_table(statement: values.CreateTable) -> exp.Expr:
     return nodes.CreateTable(
         this=table_name(statement.name),
         exists=statement.if_not_exists,
@@ -33,7 +33,7 @@ def create_table(statement: items.CreateTable) -> exp.Expr:
     )
 
 
-def _options(statement: items.CreateTable) -> list[nodes.Option]:
+def _options(statement: values.CreateTable) -> list[nodes.Option]:
     given: dict[str, int | str] = {}
     if statement.on_decode_error != "record":
         given["on_decode_error"] = statement.on_decode_error
@@ -55,11 +55,11 @@ def _settings(given: Mapping[str, int | str]) -> list[nodes.Option]:
     return settings
 
 
-def alter_table(statement: items.AlterTable) -> exp.Expr:
+def alter_table(statement: values.AlterTable) -> exp.Expr:
     return nodes.AlterTable(this=table_name(statement.name), action=statement.action.upper())
 
 
-def alter_table_set(statement: items.AlterTableSet) -> exp.Expr:
+def alter_table_set(statement: values.AlterTableSet) -> exp.Expr:
     words = {field: name for name, field in TABLE_SETTINGS.items()}
     return nodes.AlterOptions(
         this=table_name(statement.name),

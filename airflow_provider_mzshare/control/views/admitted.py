@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.types.ids import is_item_id
+from airflow_provider_mzshare.core.ids import is_item_id
 
 _SYNTAX = """
     Add Alias Any Between BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor Boolean CTE

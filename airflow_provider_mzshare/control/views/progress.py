@@ -9,9 +9,9 @@ import pyarrow as pa
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.lookup import SourceItem
-from airflow_provider_mzshare.control.catalog.models import TickRow
-from airflow_provider_mzshare.control.views.relations import PROGRESS_COLUMNS
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
+from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.fanout.plan import arrow_schema
 

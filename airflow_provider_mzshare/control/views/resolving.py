@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
-from airflow_provider_mzshare.control.catalog.naming import Name
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA
 from airflow_provider_mzshare.control.views.problems import BadQuery
 from airflow_provider_mzshare.control.views.queries import (
@@ -20,8 +20,8 @@ from airflow_provider_mzshare.control.views.queries import (
     tables_of,
     understood,
 )
-from airflow_provider_mzshare.control.views.relations import find_relation, get_relation
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.control.views.readable import find_relation, get_relation
+from airflow_provider_mzshare.core.ids import ItemId
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mzshare.core.schema import numeric_parts
 from airflow_provider_mzshare.storage.fanout.jsontext import BadValue, NumberText, WholeText, canonical_json
-from airflow_provider_mzshare.types.schema import numeric_parts
 
 Errors = dict[int, str]
 """What is wrong, by the row's number in the batch."""

@@ -18,7 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_mzshare.storage.fanout import times
+from airflow_provider_mzshare.connectors import record_times
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.storage.fanout.columns import Errors, convert
 from airflow_provider_mzshare.storage.fanout.hashing import (
     Digest,
@@ -31,14 +32,7 @@ from airflow_provider_mzshare.storage.fanout.hashing import (
 )
 from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser, canonical_json
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import (
-    INPUT_SCHEMA,
-    FanoutPlan,
-    MemberPlan,
-    arrow_type,
-    data_schema,
-    errors_schema,
-)
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, arrow_type, data_schema, errors_schema
 
 
 @dataclass(frozen=True)
@@ -211,7 +205,7 @@ class SharedBatch:
     def _make_timestamp(self) -> _Column:
         values = self._batch.column("timestamp")
         missing = np.flatnonzero(values.is_null()) if values.null_count else ()
-        return _Column(values, {int(row): times.NOT_HELD for row in missing})
+        return _Column(values, {int(row): record_times.NOT_HELD for row in missing})
 
     @cached_property
     def _documents(self) -> _Documents:
@@ -245,7 +239,7 @@ class _Documents(NamedTuple):
 
 def _with_times_held(batch: pa.RecordBatch) -> pa.RecordBatch:
     given = batch.column("timestamp")
-    held = times.hold(given)
+    held = record_times.hold(given)
     return batch if held is given else batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", held)
 
 

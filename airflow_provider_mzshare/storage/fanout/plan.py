@@ -10,23 +10,10 @@ from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.types.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
+from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
 
 VERSION = 4
 
-INPUT_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-    ]
-)
-"""What the pass is given: Spark's Kafka columns, ``SELECT key, value, partition, offset, timestamp``.
-
-A time that no table can hold may come as NULL.
-"""
 
 _ARROW_TYPES = {
     "boolean": pa.bool_(),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.storage.fanout.faults import Fault
+from airflow_provider_mzshare.storage.fanout.fault_numbers import Fault
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.received import ROLE, Received
 

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, Rows, SharedBatch, parser_for
-from airflow_provider_mzshare.storage.fanout.faults import fault_of
+from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
-from airflow_provider_mzshare.types.schema import SYSTEM_COLUMNS
 
 _PIECE_ROWS = 32_768
 _PIECE_BYTES = 64 << 20

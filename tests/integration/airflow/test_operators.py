@@ -15,8 +15,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_mzshare.assets.mzshare import table_asset
-from airflow_provider_mzshare.control.awaiting import await_backfills, await_ingestion
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.supervision.apps_wait import await_backfills, await_ingestion
+from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import JobFailed, LaunchFailed, TerminalError, WaitTimeout
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
@@ -36,7 +37,6 @@ from airflow_provider_mzshare.operators.tables import (
     ResnapshotTableOperator,
     ResumeTableOperator,
 )
-from airflow_provider_mzshare.types.ids import JobId
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log, add_source, add_tables
 from tests.support.kafka import create_topic, produce

@@ -15,8 +15,9 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from structlog.testing import capture_logs
 
 from airflow_provider_mzshare.assets.mzshare import table_asset
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
-from airflow_provider_mzshare.control.live_errors import NotLiveYet
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.lifecycle.live_errors import NotLiveYet
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 from airflow_provider_mzshare.operators.checking import CheckSQLOperator
 from airflow_provider_mzshare.operators.reading import ReadTableOperator

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills, last_backfill
-from airflow_provider_mzshare.control.catalog.certificates import Certificate, certificates, last_certificate
-from airflow_provider_mzshare.control.catalog.overviews import arrival_overviews
-from airflow_provider_mzshare.control.catalog.reads import table_read_point
-from airflow_provider_mzshare.control.catalog.writers import CatalogMember
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills, last_backfill
+from airflow_provider_mzshare.control.catalog.log.writers import CatalogMember
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, certificates, last_certificate
+from airflow_provider_mzshare.control.catalog.queries.overviews import arrival_overviews
+from airflow_provider_mzshare.control.catalog.queries.reads import table_read_point
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.core.ticklog.stores import Reading
 from airflow_provider_mzshare.errors import Fenced, LogConflict, NotReadable, NotResumable
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, Outcome, Tick, Written
-from airflow_provider_mzshare.storage.ticks.store import Reading
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import TABLE, Log, add_source, add_tables, wrote_all
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.arrivals import resnapshot_table, retire_backfill
-from airflow_provider_mzshare.control.catalog.convergence import Convergence, Key, convergences
-from airflow_provider_mzshare.control.catalog.uppers import table_uppers
-from airflow_provider_mzshare.control.convergence import Question, arm, look
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.arrivals import resnapshot_table, retire_backfill
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.convergence import Convergence, Key, convergences
+from airflow_provider_mzshare.control.catalog.queries.uppers import table_uppers
+from airflow_provider_mzshare.control.lifecycle.converged_wait import Question, arm, look
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
 from tests.integration.catalog.test_cost import counted
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log, add_source, add_tables, wrote

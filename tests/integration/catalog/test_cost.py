@@ -7,11 +7,12 @@ from contextlib import contextmanager
 
 from sqlalchemy import event, insert
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.models import TickRow
-from airflow_provider_mzshare.control.leftovers import find_leftovers
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.leftovers import find_leftovers
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
 from tests.support.catalog import TOPIC_ID, Log, add_source, add_tables, wrote_all
 
 COSTS = {"beat": 2, "empty": 8, "members": 1, "mint": 5, "commit": 9}

@@ -11,14 +11,14 @@ from sqlalchemy import select, text
 
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.arrivals import arm_table, resnapshot_table
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.lookup import find_table, get_source_item
-from airflow_provider_mzshare.control.catalog.models import CollectionRow
-from airflow_provider_mzshare.control.checking import DamagedTable, check_table
-from airflow_provider_mzshare.control.reading import Query, read_cut, read_table
-from airflow_provider_mzshare.control.status import StatusReader
-from airflow_provider_mzshare.types.ids import ItemId, JobId
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow
+from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table, resnapshot_table
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.objects.lookup import find_table, get_source_item
+from airflow_provider_mzshare.control.lifecycle.check_table import DamagedTable, check_table
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_cut, read_table
+from airflow_provider_mzshare.control.supervision.status import StatusReader
+from airflow_provider_mzshare.core.ids import ItemId, JobId
 from tests.support.filled import Filled
 from tests.support.relations import Described
 

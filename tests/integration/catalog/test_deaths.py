@@ -7,13 +7,15 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import text
 
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items, jobs
-from airflow_provider_mzshare.control.catalog.backfills import Backfill, active_backfills
-from airflow_provider_mzshare.control.catalog.certificates import last_certificate
-from airflow_provider_mzshare.control.convergence import Question, look
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfills import Backfill, active_backfills
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
+from airflow_provider_mzshare.control.lifecycle.converged_wait import Question, look
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.ticklog.state import SourceState
 from airflow_provider_mzshare.errors import Fenced, UnknownItem
-from airflow_provider_mzshare.storage.ticks.state import SourceState
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import SOURCE, TABLE, Log, add_source, add_tables
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, MembershipRow
-from airflow_provider_mzshare.errors import (
-    Fenced,
-    HasDependents,
-    NameTaken,
-    SpecConflict,
-    UnknownItem,
-)
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import SourceSettings, Start
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, MembershipRow
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings, Start
+from airflow_provider_mzshare.errors import Fenced, HasDependents, NameTaken, SpecConflict, UnknownItem
 from tests.support.catalog import SOURCE, TABLE, TOPIC_ID, Log, add_source, add_tables
 
 

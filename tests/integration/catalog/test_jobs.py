@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
 from tests.support.catalog import add_source
 
 

@@ -8,17 +8,17 @@ import pytest
 from sqlalchemy import update
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import TableRow
-from airflow_provider_mzshare.control.catalog.reads import table_read_point
-from airflow_provider_mzshare.control.maintenance import maintain
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import TableRow
+from airflow_provider_mzshare.control.catalog.queries.reads import table_read_point
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.storage.commits import commit_tick
-from airflow_provider_mzshare.storage.compaction import compact
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
+from airflow_provider_mzshare.storage.collections.commit import commit_tick
+from airflow_provider_mzshare.storage.collections.compaction import compact
 from airflow_provider_mzshare.storage.fanout.plan import errors_schema
-from airflow_provider_mzshare.storage.ticks.state import Done, Tick, Written
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.catalog import Log, add_source, add_tables
 from tests.support.delta import SCHEMA, read_rows, rows_of, tick_file
 

@@ -8,14 +8,16 @@ from contextlib import suppress
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items, jobs
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills, find_backfill, last_backfill
-from airflow_provider_mzshare.control.catalog.certificates import last_certificate
-from airflow_provider_mzshare.control.catalog.merging import merge_backfills, mergeable
-from airflow_provider_mzshare.control.catalog.models import BackfillTableRow
-from airflow_provider_mzshare.control.catalog.queue import enter_queue, leave_queue, places, queue
-from airflow_provider_mzshare.storage.ticks.state import Left
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.database.models import BackfillTableRow
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills, find_backfill, last_backfill
+from airflow_provider_mzshare.control.catalog.log.merging import merge_backfills, mergeable
+from airflow_provider_mzshare.control.catalog.log.queue import enter_queue, leave_queue, places, queue
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.ticklog.state import Left
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log, add_tables
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.comments import comments_of, set_comment
-from airflow_provider_mzshare.control.catalog.dependents import leaving_with
-from airflow_provider_mzshare.control.catalog.drops import drop_items
-from airflow_provider_mzshare.control.catalog.naming import add_item, ensure_schema
-from airflow_provider_mzshare.control.catalog.object_models import DependencyRow, ViewRow
-from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
-from airflow_provider_mzshare.control.catalog.schemas import (
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow, ViewRow
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.comments import comments_of, set_comment
+from airflow_provider_mzshare.control.catalog.objects.dependents import leaving_with
+from airflow_provider_mzshare.control.catalog.objects.drops import drop_items
+from airflow_provider_mzshare.control.catalog.objects.item_names import add_item, ensure_schema
+from airflow_provider_mzshare.control.catalog.objects.renames import rename_item, swap_items
+from airflow_provider_mzshare.control.catalog.objects.schemas import (
     Bearer,
     find_schema,
     items_in,
@@ -20,10 +21,10 @@ from airflow_provider_mzshare.control.catalog.schemas import (
     rename_schema,
     swap_schemas,
 )
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, TableSpec
 from airflow_provider_mzshare.errors import LogConflict
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import LoadGeneratorSpec, TableSpec
 
 SPEC = TableSpec(namespace="counter", reference="counter", format="none")
 

@@ -12,15 +12,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.merging import merge_backfills
-from airflow_provider_mzshare.control.catalog.repairs import insert_repaired_tick, remove_pending_tick
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.errors import Fenced, LogConflict, MzShareError, NotResumable, UnknownItem
-from airflow_provider_mzshare.storage.ticks import arrivals as arriving
-from airflow_provider_mzshare.storage.ticks import rules
-from airflow_provider_mzshare.storage.ticks.state import (
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.merging import merge_backfills
+from airflow_provider_mzshare.control.catalog.log.repairs import insert_repaired_tick, remove_pending_tick
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import backfill_rules as arriving
+from airflow_provider_mzshare.core.ticklog import rules
+from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     Done,
     Holder,
@@ -32,8 +35,7 @@ from airflow_provider_mzshare.storage.ticks.state import (
     TableState,
     Tick,
 )
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.errors import Fenced, LogConflict, MzShareError, NotResumable, UnknownItem
 from tests.support.catalog import TABLE, TOPIC_ID, add_source
 
 NAMES = count()

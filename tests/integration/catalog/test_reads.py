@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from airflow_provider_mzshare.control.catalog import Catalog, items, jobs
-from airflow_provider_mzshare.control.catalog.models import TableRow
-from airflow_provider_mzshare.control.catalog.overviews import source_overview, table_overview, table_overviews
-from airflow_provider_mzshare.control.catalog.reads import consistent_cut, table_read_point
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.database.models import TableRow
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.overviews import source_overview, table_overview, table_overviews
+from airflow_provider_mzshare.control.catalog.queries.reads import consistent_cut, table_read_point
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Left
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.ticks.state import Left
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import TABLE, Log, add_source, add_tables, wrote
 
 

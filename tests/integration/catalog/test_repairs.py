@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.repairs import insert_repaired_tick, remove_pending_tick
-from airflow_provider_mzshare.control.repair import repair_catalog
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.repairs import insert_repaired_tick, remove_pending_tick
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.repair import repair_catalog
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.errors import CatalogBehind, LogConflict
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
-from airflow_provider_mzshare.storage.ingestion.members import Due
-from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.storage.writing.member_commits import Due
+from airflow_provider_mzshare.storage.writing.writers import GroupCommits
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log, add_source, add_tables
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.lookup import get_table_item
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects.lookup import get_table_item
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.errors import Fenced
-from airflow_provider_mzshare.storage.ticks.state import Holder
-from airflow_provider_mzshare.types.ids import JobId
 from tests.support.catalog import Log, add_source, add_tables, wrote
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000

@@ -7,14 +7,15 @@ import json
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.models import CommitRow, MembershipRow, TickRow
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import CommitRow, MembershipRow, TickRow
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict, UnknownItem, UpstreamChanged
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import SourceSettings
 from tests.support.catalog import TABLE, TOPIC_ID, Log, add_source, add_tables, wrote
 
 ONE, TWO = JobId("job-1"), JobId("job-2")

@@ -13,9 +13,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.models import TableRow
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.catalog.versions import HEAD, VERSION_TABLE
+from airflow_provider_mzshare.control.catalog.database.models import TableRow
+from airflow_provider_mzshare.control.catalog.database.schema_versions import HEAD, VERSION_TABLE
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import (
     CatalogMissing,
     CatalogOutdated,
@@ -23,8 +25,6 @@ from airflow_provider_mzshare.errors import (
     CatalogUnreachable,
     CatalogUnusable,
 )
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import SOURCE, TABLE, add_source
 from tests.support.postgres import Postgres
 from tests.support.waiting import wait_until

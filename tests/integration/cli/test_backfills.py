@@ -11,17 +11,20 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals, items, jobs
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.status import StatusReader
-from airflow_provider_mzshare.control.waiting import Progress, Waiter
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.progress import Progress
+from airflow_provider_mzshare.control.supervision.live_wait import Waiter
+from airflow_provider_mzshare.control.supervision.status import StatusReader
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome
+from airflow_provider_mzshare.core.ticklog.stores import Reading
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.storage.ticks.state import Done, Left, Outcome
-from airflow_provider_mzshare.storage.ticks.store import Reading
-from airflow_provider_mzshare.types.ids import JobId
-from airflow_provider_mzshare.types.positions import Position
 from tests.integration.cli.conftest import Cli
 from tests.support.cli_ticks import SOURCE, TABLE, write_ticks
 from tests.support.kafka import create_topic, produce

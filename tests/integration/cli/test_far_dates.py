@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.storage.fanout import times
-from airflow_provider_mzshare.types.specs import Include
+from airflow_provider_mzshare.core.specs import Include
 from tests.integration.cli.conftest import Cli
 from tests.support.filled import Filled
 
@@ -20,7 +20,7 @@ TEXTS = ["10000-01-01 00:00:00+00", "0001-12-31 23:59:59.999999+00 BC", "1970-01
 
 @pytest.fixture
 def filled(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Filled]:
-    monkeypatch.setattr(times, "hold", lambda given: given)
+    monkeypatch.setattr(record_times, "hold", lambda given: given)
     catalog = Catalog(f"sqlite:///{cli.home / 'catalog.db'}")
     catalog.ensure()
     made = Filled(catalog, cli.home)

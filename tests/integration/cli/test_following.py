@@ -13,9 +13,9 @@ import time
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
-from airflow_provider_mzshare.control.status import LAG_SECONDS
+from airflow_provider_mzshare.control.supervision.status import LAG_SECONDS
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.integration.cli.conftest import Cli
 from tests.support.cli_ticks import SOURCE, TABLE, note_a_failed_job, on_terminal, stall, write_errors, write_ticks
 from tests.support.kafka import create_topic, produce

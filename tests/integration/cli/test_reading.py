@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.core.ids import ItemId
 from tests.integration.cli.conftest import Cli
 from tests.support.filled import Filled
 

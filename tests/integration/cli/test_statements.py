@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.statements import execute_script, run_script
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.statements.run import execute_script, run_script
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import (
     HasDependents,
@@ -22,9 +26,6 @@ from airflow_provider_mzshare.errors import (
     UpstreamChanged,
     UpstreamUnreachable,
 )
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import SourceSettings
 from tests.support.kafka import create_topic, delete_records, delete_topic, topic_id
 from tests.support.statements import Session, create_source
 

@@ -8,19 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills
-from airflow_provider_mzshare.control.table_plans import Backfill, CutOver, StartAtNow, TablePlan
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
+from airflow_provider_mzshare.control.lifecycle.table_plans import Backfill, CutOver, StartAtNow, TablePlan
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.errors import (
-    NotResumable,
-    SpecConflict,
-    UnknownConnection,
-    UnknownItem,
-    UpstreamChanged,
-)
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import SourceSettings
+from airflow_provider_mzshare.errors import NotResumable, SpecConflict, UnknownConnection, UnknownItem, UpstreamChanged
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, groups, produce
 from tests.support.statements import Session, create_source
 

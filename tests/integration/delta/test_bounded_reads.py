@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.compaction import compact
-from airflow_provider_mzshare.storage.ordered import Ordered
-from airflow_provider_mzshare.storage.reading import SYSTEM_NAMES, open_snapshot, read_batches
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.compaction import compact
+from airflow_provider_mzshare.storage.collections.ordered_rows import Ordered
+from airflow_provider_mzshare.storage.collections.rows import SYSTEM_NAMES, open_snapshot, read_batches
 from tests.support.delta import NAME, SCHEMA, new_collection, rows_of, write_file, write_tick
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ import resource, sys
 from pathlib import Path
 import pyarrow as pa
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.reading import Query, open_table, read_table
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, open_table, read_table
 from tests.support.filled import Filled
 
 folder, rows, size = Path(sys.argv[1]), 2_200, 1 << 20

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.errors import BadCollection, WarehouseUnreachable
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.types.ids import CollectionId
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from tests.support.delta import NAME, SCHEMA, new_collection, write_tick
 from tests.support.delta_race import Racer, race
 

@@ -13,9 +13,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, CommitUnclear, Fenced, FilesTooOld
-from airflow_provider_mzshare.storage import audit, commits
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.compaction import compact
+from airflow_provider_mzshare.storage.collections import audit
+from airflow_provider_mzshare.storage.collections import commit as commits
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.compaction import compact
 from tests.support.delta import NAME, new_collection, read_rows, rows_of, tick_file, time_of, write_tick
 
 WRITE = DeltaTable.create_write_transaction

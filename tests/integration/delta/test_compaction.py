@@ -14,10 +14,10 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.table import TableOptimizer
 
-from airflow_provider_mzshare.storage import audit
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.compaction import compact, compaction_is_safe, put_if_absent_works
-from airflow_provider_mzshare.storage.reading import read_arrow
+from airflow_provider_mzshare.storage.collections import audit
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.compaction import compact, compaction_is_safe, put_if_absent_works
+from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from tests.support.delta import NAME, new_collection, read_rows, rows_of, time_of, write_file, write_tick
 
 

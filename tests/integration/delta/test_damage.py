@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.errors import WarehouseUnreachable
-from airflow_provider_mzshare.storage.audit import transactions
-from airflow_provider_mzshare.storage.checking import Known, check_collection
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.compaction import compact
-from airflow_provider_mzshare.storage.damage import DamagedCollection
+from airflow_provider_mzshare.storage.collections.audit import transactions
+from airflow_provider_mzshare.storage.collections.check import Known, check_collection
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.compaction import compact
+from airflow_provider_mzshare.storage.collections.damage import DamagedCollection
+from airflow_provider_mzshare.storage.collections.expiry import expire
+from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from airflow_provider_mzshare.storage.fanout.hashing import hash_table
-from airflow_provider_mzshare.storage.maintenance import expire
-from airflow_provider_mzshare.storage.reading import read_arrow
 from tests.support.delta import NAME, ROWS, new_collection, time_of, write_tick
 
 TICKS = 24
@@ -164,7 +164,7 @@ def test_a_storage_that_does_not_answer_is_not_taken_for_a_damage(
     def no_answer(*_: object, **__: object) -> None:
         raise OSError("Generic LocalFileSystem error\n ↳ Input/output error (os error 5)")
 
-    monkeypatch.setattr("airflow_provider_mzshare.storage.collections.DeltaTable", no_answer)
+    monkeypatch.setattr("airflow_provider_mzshare.storage.collections.collection.DeltaTable", no_answer)
     with pytest.raises(WarehouseUnreachable):
         Collection.open(str(folder.parent), NAME)
 

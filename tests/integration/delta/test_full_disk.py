@@ -10,16 +10,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.errors import CommitUnclear, WarehouseUnreachable
-from airflow_provider_mzshare.storage import audit, commits
-from airflow_provider_mzshare.storage.collections import Collection, create_collection
-from airflow_provider_mzshare.storage.compaction import compact
-from airflow_provider_mzshare.storage.fanout.faults import fault_of
+from airflow_provider_mzshare.storage.collections import audit, commit
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
+from airflow_provider_mzshare.storage.collections.compaction import compact
+from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_takes_files
+from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
-from airflow_provider_mzshare.storage.faults import StorageFault, check_takes_files
-from airflow_provider_mzshare.storage.ingestion.members import Due
-from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
-from airflow_provider_mzshare.types.ids import CollectionId
+from airflow_provider_mzshare.storage.writing.member_commits import Due
+from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 from tests.support.delta import NAME, SCHEMA, new_collection, read_rows, rows_of, tick_file, write_file, write_tick
 from tests.support.small_disk import fill, remount, small_disk
 from tests.support.writers import MEMBER, Log, check, execute, finish, plan, run_pass, writer
@@ -31,7 +31,7 @@ BLOCK = 4096
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commits, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(commit, "FIRST_PAUSE_S", 0.0)
 
 
 @contextmanager
@@ -97,13 +97,13 @@ def test_a_commit_that_landed_before_the_room_was_gone_keeps_its_files(
 ) -> None:
     """As when its checkpoint finds no room: an error is not an answer."""
     collection = new_collection(tmp_path)
-    append = commits._append
+    append = commit._append
 
     def landed(*args: object, **kwargs: object) -> None:
         append(*args, **kwargs)  # type: ignore[arg-type]
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(commits, "_append", landed)
+    monkeypatch.setattr(commit, "_append", landed)
     assert write_tick(collection, 1).already
     assert read_rows(collection) == rows_of([1])
 
@@ -112,7 +112,7 @@ def test_a_log_that_cannot_be_looked_at_keeps_the_files(tmp_path: Path, monkeypa
     """Whether the commit landed is not known then."""
     collection = new_collection(tmp_path)
     files = [tick_file(collection, 1)]
-    append, looks = commits._append, [0]
+    append, looks = commit._append, [0]
 
     def landed(*args: object, **kwargs: object) -> None:
         append(*args, **kwargs)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_a_log_that_cannot_be_looked_at_keeps_the_files(tmp_path: Path, monkeypa
             raise WarehouseUnreachable(NAME, "no answer") from OSError(5, "Input/output error")
         return stored_version(self)
 
-    monkeypatch.setattr(commits, "_append", landed)
+    monkeypatch.setattr(commit, "_append", landed)
     monkeypatch.setattr(Collection, "stored_version", look)
     with pytest.raises(CommitUnclear):
         write_tick(collection, 1, files=files)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.errors import BadCollection, NotReadable
-from airflow_provider_mzshare.storage import audit, maintenance
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.compaction import compact
-from airflow_provider_mzshare.storage.maintenance import expire
+from airflow_provider_mzshare.storage.collections import audit, expiry
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.compaction import compact
+from airflow_provider_mzshare.storage.collections.expiry import expire
 from tests.support.delta import NAME, new_collection, read_rows, rows_of, tick_file, time_of, write_tick
 
 COMPACTED = 16
@@ -76,7 +76,7 @@ def test_log_entries_go_below_the_newest_checkpoint_that_can_answer(busy: Collec
 
 def test_a_second_run_finds_nothing(busy: Collection) -> None:
     assert expire(busy, keep_from_version=30, now=later(2)).data_files
-    assert expire(busy, keep_from_version=30, now=later(2)) == maintenance.Expiry()
+    assert expire(busy, keep_from_version=30, now=later(2)) == expiry.Expiry()
 
 
 def test_a_dry_run_says_the_same_and_removes_nothing(busy: Collection) -> None:
@@ -107,8 +107,8 @@ def test_the_files_of_the_newest_versions_stay_at_any_age(busy: Collection) -> N
 
 
 def test_a_version_that_has_not_stood_for_the_grace_is_not_expired_to(busy: Collection) -> None:
-    assert expire(busy, keep_from_version=30, now=later(0.9)) == maintenance.Expiry()
-    assert expire(busy, keep_from_version=30, now=later(1.1)) != maintenance.Expiry()
+    assert expire(busy, keep_from_version=30, now=later(0.9)) == expiry.Expiry()
+    assert expire(busy, keep_from_version=30, now=later(1.1)) != expiry.Expiry()
 
 
 @pytest.mark.parametrize("version", [-1, 37])

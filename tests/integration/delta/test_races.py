@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_mzshare.storage import audit
+from airflow_provider_mzshare.storage.collections import audit
 from tests.support.delta import new_collection, read_rows, rows_of, time_of
 from tests.support.delta_race import Racer, race
 

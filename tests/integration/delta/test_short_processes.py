@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow.fs as pafs
 import pytest
 
-from airflow_provider_mzshare.storage import reading
-from airflow_provider_mzshare.storage.collections import Collection
-from airflow_provider_mzshare.storage.reading import native_filesystem, open_snapshot, read_arrow, read_batches
+from airflow_provider_mzshare.storage.collections import rows
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.rows import native_filesystem, open_snapshot, read_arrow, read_batches
 from tests.support.delta import NAME, new_collection, rows_of, write_tick
 
 ROOT = Path(__file__).parents[3]
@@ -24,7 +24,7 @@ READS = {
 }
 SCRIPT = """
 import sys
-from airflow_provider_mzshare.storage.reading import read_arrow, read_batches
+from airflow_provider_mzshare.storage.collections.rows import read_arrow, read_batches
 root, name = sys.argv[1:]
 assert {read}.num_rows == 3
 """
@@ -77,7 +77,7 @@ def test_where_arrow_has_no_file_system_reads_are_the_same(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert native_filesystem("s3a://bucket/table") is None
-    monkeypatch.setattr(reading, "native_filesystem", lambda uri: None)
+    monkeypatch.setattr(rows, "native_filesystem", lambda uri: None)
     wanted = rows_of(range(1, TICKS + 1))
     assert not open_snapshot(collection.root, NAME, TICKS).native
     assert read_arrow(collection.root, NAME, TICKS, ordered=True, with_system_columns=True).to_pylist() == wanted

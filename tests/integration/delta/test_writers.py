@@ -14,16 +14,17 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Done, Left
 from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, CommitUnclear, GroupTooShort, PlanAgain
-from airflow_provider_mzshare.storage import audit, commits
-from airflow_provider_mzshare.storage.collections import Collection
+from airflow_provider_mzshare.storage.collections import audit
+from airflow_provider_mzshare.storage.collections import commit as commits
+from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
-from airflow_provider_mzshare.storage.ingestion.members import Due
-from airflow_provider_mzshare.storage.ingestion.writers import GroupCommits, TickCommits
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.storage.ticks.state import Done, Left
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import TableSpec
+from airflow_provider_mzshare.storage.writing.member_commits import Due
+from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 from tests.support.writers import (
     MEMBER,
     Log,

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 
 EXTRA = {"bootstrap.servers": "b:9092", "sasl.password": 'x"y\\', "socket.timeout.ms": 10}
 URIS = [
@@ -35,7 +35,7 @@ try:
 except UnknownConnection as error:
     answer["nowhere"] = error.line
 from airflow.models.connection import Connection as Model
-from airflow_provider_mzshare.storage.connections import parse_connection
+from airflow_provider_mzshare.connectors.connections import parse_connection
 fields = ("conn_type", "host", "port", "login", "password", "schema")
 answer["uris"] = [
     [

@@ -21,10 +21,10 @@ from py4j.protocol import Py4JJavaError
 
 from airflow_provider_mzshare.compute import jars as jar_list
 from airflow_provider_mzshare.compute.java import java_program
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
 from airflow_provider_mzshare.errors import UpstreamUnreachable
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
 from tests.support.kafka import allow, create_topic, sasl_config
 
 NAME = x509.NameOID.COMMON_NAME

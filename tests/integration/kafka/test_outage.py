@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import TransientError, UpstreamUnreachable
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.kafka import create_topic, produce
 from tests.support.waiting import wait_until
 
@@ -49,9 +49,9 @@ def test_an_outage_is_told_soon_each_time_and_ends_by_itself(jars, tmp_path):
 COLLECTED_BY_LIBRDKAFKA = """
 import gc, threading
 from confluent_kafka import TopicCollection
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
 
 gc.disable()
 collected = threading.Event()

@@ -11,6 +11,11 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka.admin import AclOperation
 
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import Start
 from airflow_provider_mzshare.errors import (
     BadConnection,
     MzShareError,
@@ -18,11 +23,6 @@ from airflow_provider_mzshare.errors import (
     ReferenceMissing,
     UpstreamUnreachable,
 )
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import Start
 from tests.support.kafka import allow, create_topic, produce, sasl_config
 
 LIMIT = 15.0

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.sampling import MAX_PARTITIONS
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.sampling import MAX_PARTITIONS
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.kafka import Record, create_topic, delete_records, groups, produce, produce_in_transaction
 
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import Start
 from airflow_provider_mzshare.errors import BadStart, UpstreamChanged
-from airflow_provider_mzshare.storage.connections import Connection
-from airflow_provider_mzshare.storage.connectors import ReferenceInfo, Upstream
-from airflow_provider_mzshare.storage.connectors.kafka.config import KafkaConfig
-from airflow_provider_mzshare.storage.connectors.kafka.upstream import KafkaUpstream
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import Start
 from tests.support.kafka import (
     Record,
     add_partitions,

@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
-from airflow_provider_mzshare.control.catalog import Catalog, items, jobs
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.jobs import Job
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.reconciler import Outcome, Reconciler
-from airflow_provider_mzshare.control.runs import handle_of
-from airflow_provider_mzshare.control.status import StatusReader
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.reconciler import Outcome, Reconciler
+from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.status import StatusReader
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.core.ticklog import backfill_rules
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Tick
 from airflow_provider_mzshare.settings import Settings
-from airflow_provider_mzshare.storage.connections import EnvConnections
-from airflow_provider_mzshare.storage.ticks import arrivals
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Tick
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, TableSpec
 from tests.support.catalog import new_sqlite
 from tests.support.waiting import wait_until
 
@@ -94,7 +95,7 @@ class Home:
         store = CatalogBackfillStore(self.catalog, source_id, backfill_id)
         lease = store.lease()
         holder = Holder(lease.job_id, lease.epoch) if lease.job_id else store.claim(JobId("test-backfill"))
-        tables = arrivals.arriving(store.load(), backfill_id)
+        tables = backfill_rules.arriving(store.load(), backfill_id)
         first = min(table.next_tick for table in tables.values())
         ticks = [tick for tick in store.ticks(first, 1_000) if to is None or tick.number <= to]
         outcomes = {table_id: Done() for table_id in tables}

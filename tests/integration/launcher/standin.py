@@ -15,11 +15,11 @@ import threading
 from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
 from airflow_provider_mzshare.compute.launchers.process import process_identity
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError
-from airflow_provider_mzshare.storage.ingestion.lease import Heartbeat, take_lease
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.storage.apps.lease import Heartbeat, take_lease
 
 
 def main(argv: list[str]) -> int:

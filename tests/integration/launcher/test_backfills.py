@@ -11,16 +11,17 @@ import psutil
 import pytest
 from sqlalchemy import select, update
 
-from airflow_provider_mzshare.control.actions import Arm, Wait
-from airflow_provider_mzshare.control.catalog import arrivals, items
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, TableRow
-from airflow_provider_mzshare.control.maintenance import maintain
-from airflow_provider_mzshare.control.plans import DEATHS
-from airflow_provider_mzshare.control.reconciler import Outcome
-from airflow_provider_mzshare.control.runs import find_run, job_log_path
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, TableRow
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.actions import Arm, Wait
+from airflow_provider_mzshare.control.supervision.decisions import DEATHS
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
+from airflow_provider_mzshare.control.supervision.reconciler import Outcome
+from airflow_provider_mzshare.control.supervision.runs import find_run, job_log_path
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 from tests.integration.launcher.conftest import Home, done
 from tests.support.waiting import wait_until
 

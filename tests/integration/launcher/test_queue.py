@@ -7,18 +7,20 @@ from contextlib import suppress
 
 import pytest
 
-from airflow_provider_mzshare.control.actions import Merge, Start
-from airflow_provider_mzshare.control.awaiting import await_backfills
-from airflow_provider_mzshare.control.catalog import arrivals, items, jobs
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills
-from airflow_provider_mzshare.control.catalog.queue import places
-from airflow_provider_mzshare.control.reconciler import Outcome
-from airflow_provider_mzshare.control.retiring import retire_backfills
-from airflow_provider_mzshare.control.runs import handle_of
-from airflow_provider_mzshare.control.status import StatusReader, TableStatus
-from airflow_provider_mzshare.control.waiting import Waiter
+from airflow_provider_mzshare.control.catalog import jobs
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
+from airflow_provider_mzshare.control.catalog.log.queue import places
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.actions import Merge, Start
+from airflow_provider_mzshare.control.supervision.apps_wait import await_backfills
+from airflow_provider_mzshare.control.supervision.live_wait import Waiter
+from airflow_provider_mzshare.control.supervision.reconciler import Outcome
+from airflow_provider_mzshare.control.supervision.retiring import retire_backfills
+from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.status import StatusReader, TableStatus
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.errors import JobFailed
-from airflow_provider_mzshare.types.ids import BackfillId, ItemId
 from tests.integration.launcher.conftest import Home, done
 from tests.support.waiting import wait_until
 

@@ -11,16 +11,17 @@ import psutil
 import pytest
 from sqlalchemy import select, update
 
-from airflow_provider_mzshare.control.actions import Wait
-from airflow_provider_mzshare.control.catalog import items, jobs
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, JobRow
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.reconciler import Outcome
-from airflow_provider_mzshare.control.starting import Starter
-from airflow_provider_mzshare.storage.ticks.state import Done
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import TableSpec
+from airflow_provider_mzshare.control.catalog import jobs
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, JobRow
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.actions import Wait
+from airflow_provider_mzshare.control.supervision.reconciler import Outcome
+from airflow_provider_mzshare.control.supervision.starting import Starter
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog.state import Done
 from tests.integration.launcher.conftest import Home, done
 from tests.support.waiting import wait_until
 

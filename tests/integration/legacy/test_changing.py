@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert
 
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.object_models import MigrationRow
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.object_models import MigrationRow
 from airflow_provider_mzshare.control.definition_errors import NotPossible, StillUsed
-from airflow_provider_mzshare.control.legacy.problems import OutputNameTaken, ReferenceTaken
-from airflow_provider_mzshare.control.sql import items as sql
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.statements.legacy.problems import OutputNameTaken, ReferenceTaken
+from airflow_provider_mzshare.core.specs import LegacySpec
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.types.specs import LegacySpec
 from tests.support.old_style import (
     OUTPUTS,
     OldStyle,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import legacy
-from airflow_provider_mzshare.control.catalog.models import CollectionRow, ItemRow
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, ItemRow
+from airflow_provider_mzshare.control.catalog.objects import legacy_sources
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, NotPossible, UnknownColumn
-from airflow_provider_mzshare.control.legacy.problems import OutputNameTaken, ReferenceTaken
-from airflow_provider_mzshare.control.sql import items as sql
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.statements.legacy.problems import OutputNameTaken, ReferenceTaken
+from airflow_provider_mzshare.core.specs import Generator, LegacySpec, LoadGeneratorExportDetails
 from airflow_provider_mzshare.errors import (
     MzShareError,
     NameTaken,
@@ -18,7 +19,6 @@ from airflow_provider_mzshare.errors import (
     StatementError,
     TerminalError,
 )
-from airflow_provider_mzshare.types.specs import Generator, LegacySpec, LoadGeneratorExportDetails
 from tests.support.old_style import OUTPUTS, OldStyle, auction, drop, for_tables, generator, kafka, new_source, table
 
 
@@ -99,7 +99,7 @@ def test_all_tables_become_subsources_beside_the_source(old: OldStyle) -> None:
     assert bids.spec.format == "none"
     assert old.rows("tables") == []
     with old.catalog.read() as session:
-        assert legacy.output_of(session, old.source("shop.a").id) is None
+        assert legacy_sources.output_of(session, old.source("shop.a").id) is None
 
 
 def test_schemas_of_the_upstream(old: OldStyle) -> None:

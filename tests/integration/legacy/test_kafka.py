@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.legacy.problems import OldSyntax
+from airflow_provider_mzshare.control.statements.legacy.problems import OldSyntax
+from airflow_provider_mzshare.core.specs import KafkaExportDetails
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import SpecConflict, StatementError
-from airflow_provider_mzshare.types.specs import KafkaExportDetails
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.old_style import OldStyle
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items, legacy
-from airflow_provider_mzshare.control.executing.showing import create_sql
-from airflow_provider_mzshare.control.legacy.settling import current
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items, legacy_sources
 from airflow_provider_mzshare.control.sql.names import quote
+from airflow_provider_mzshare.control.statements.handlers.show import create_sql
+from airflow_provider_mzshare.control.statements.legacy.settling import current
 from airflow_provider_mzshare.errors import MzShareError
 from tests.support.old_style import OUTPUTS, OldStyle
 
@@ -76,7 +77,7 @@ def definitions(catalog: Catalog) -> list[object]:
     found: list[object] = []
     with catalog.read() as session:
         for source in items.list_sources(session):
-            progress = legacy.progress_of(session, source.id)
+            progress = legacy_sources.progress_of(session, source.id)
             found.append((source.id, source.name, source.spec, progress and progress.name))
             if source.spec.legacy is not None:
                 assert source.spec.legacy == current(session, source, source.spec.legacy)
@@ -90,7 +91,7 @@ def old_style(catalog: Catalog) -> dict[items.Name, object]:
         return {
             source.name: (source.spec, sorted((t.name, t.spec) for t in items.list_tables(session, source.id)
                                               if t.kind != "table"))
-            for source in legacy.legacy_sources(session)
+            for source in legacy_sources.legacy_sources(session)
         }  # fmt: skip
 
 
@@ -117,7 +118,7 @@ def test_definitions_stay_in_step_and_make_the_same_again(old: OldStyle, tmp_pat
         catalog.upgrade()
         again = OldStyle(catalog)
         with old.catalog.read() as session:
-            texts = [create_sql(session, source) for source in legacy.legacy_sources(session)]
+            texts = [create_sql(session, source) for source in legacy_sources.legacy_sources(session)]
         assert texts
         for text in texts:
             again.sql(text)

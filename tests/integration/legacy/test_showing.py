@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills
-from airflow_provider_mzshare.control.catalog.convergence import convergences
-from airflow_provider_mzshare.control.catalog.legacy import legacy_objects
-from airflow_provider_mzshare.control.catalog.overviews import table_overviews
-from airflow_provider_mzshare.control.catalog.reads import table_read_point
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.catalog.uppers import table_uppers
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.legacy_sources import legacy_objects
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
+from airflow_provider_mzshare.control.catalog.queries.overviews import table_overviews
+from airflow_provider_mzshare.control.catalog.queries.reads import table_read_point
+from airflow_provider_mzshare.control.catalog.queries.uppers import table_uppers
 from airflow_provider_mzshare.control.definition_errors import NotMigrated, NotPossible
-from airflow_provider_mzshare.control.legacy.problems import OldSyntax
-from airflow_provider_mzshare.control.sql import items as sql
-from airflow_provider_mzshare.control.sql.statements import parse_script
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.script import parse_script
+from airflow_provider_mzshare.control.statements.legacy.problems import OldSyntax
 from airflow_provider_mzshare.errors import UnknownItem
 from tests.support.old_style import OldStyle, auction, generator
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, comments
-from airflow_provider_mzshare.control.migration.executor import Run, run
-from airflow_provider_mzshare.control.migration.plan import LABELS, Action
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import comments
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
+from airflow_provider_mzshare.control.upgrade.plan import LABELS, Action
 from tests.support.catalog import Log
 from tests.support.legacy import BIDS, add_multi, add_single, add_view, data, definitions, killed
 from tests.support.migrating import ALL, do, on_one

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
-from airflow_provider_mzshare.control.catalog.legacy import legacy_objects
-from airflow_provider_mzshare.control.catalog.models import CommitRow, MembershipRow
-from airflow_provider_mzshare.control.migration.choosing import Wanted
-from airflow_provider_mzshare.control.migration.executor import Run, run
-from airflow_provider_mzshare.control.migration.plan import LABELS, Action
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import CommitRow, MembershipRow
+from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.catalog.objects.legacy_sources import legacy_objects
+from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
+from airflow_provider_mzshare.control.upgrade.plan import LABELS, Action
+from airflow_provider_mzshare.core.ids import ItemId
 from tests.support.catalog import Log, wrote_all
 from tests.support.legacy import BIDS, SHAPES, add_multi, add_single, add_view, definitions, killed_command
 

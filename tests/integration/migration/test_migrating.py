@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from airflow_provider_mzshare.control.catalog import Catalog, comments, items, legacy, lookup
-from airflow_provider_mzshare.control.migration.choosing import Wanted
-from airflow_provider_mzshare.control.migration.executor import Run, run
-from airflow_provider_mzshare.control.views.relations import find_relation
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import comments, items, legacy_sources, lookup
+from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
+from airflow_provider_mzshare.control.views.readable import find_relation
 from tests.support.catalog import wrote_all
 from tests.support.legacy import (
     AUCTION,
@@ -40,7 +41,7 @@ def test_the_table_takes_name_and_rows_and_the_source_keeps_its_id(catalog: Cata
         assert isinstance(source, lookup.SourceItem)
         assert (source.id, source.kind, source.spec.legacy) == (source_id, "source", None)
     with catalog.read() as session:
-        assert not legacy.legacy_objects(session)
+        assert not legacy_sources.legacy_objects(session)
         assert all(lookup.output_of(session, source_id) is None for source_id, _ in made.values())
         assert find_relation(session, ("public", "json_source")).kind == "progress"
         assert find_relation(session, ("public", "json")).kind == "table"

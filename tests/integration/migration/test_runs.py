@@ -7,17 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import select, text
 
-from airflow_provider_mzshare.control.catalog import Catalog, comments, flags, items, lookup
-from airflow_provider_mzshare.control.catalog.models import ItemRow
-from airflow_provider_mzshare.control.catalog.naming import Name
-from airflow_provider_mzshare.control.catalog.object_models import MigrationRow
-from airflow_provider_mzshare.control.catalog.renames import rename_item
-from airflow_provider_mzshare.control.executing.showing import create_sql
-from airflow_provider_mzshare.control.migration.choosing import Wanted
-from airflow_provider_mzshare.control.migration.executor import Run, run
-from airflow_provider_mzshare.control.migration.plan import Action
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import ItemRow
+from airflow_provider_mzshare.control.catalog.database.object_models import MigrationRow
+from airflow_provider_mzshare.control.catalog.objects import comments, flags, items, lookup
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name
+from airflow_provider_mzshare.control.catalog.objects.renames import rename_item
+from airflow_provider_mzshare.control.statements.handlers.show import create_sql
+from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
+from airflow_provider_mzshare.control.upgrade.plan import Action
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import TerminalError
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.legacy import (
     JSON,
     SHAPES,

@@ -16,7 +16,8 @@ from airflow.sdk.exceptions import AirflowFailException, ParamValidationError, T
 
 import tests.support.airflow  # noqa: F401
 from airflow_provider_mzshare.cli.main import run as command
-from airflow_provider_mzshare.control.catalog import Catalog, items
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.operators.migrations import MigrateSourceOperator
 from tests.support.legacy import add_multi, add_single, allow_legacy, definitions
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.migration.choosing import Wanted
-from airflow_provider_mzshare.control.migration.executor import Run, run
 from airflow_provider_mzshare.control.relations.create_sql import refresh_create_sql
+from airflow_provider_mzshare.control.upgrade.choosing import Wanted
+from airflow_provider_mzshare.control.upgrade.executor import Run, run
 from tests.integration.catalog.test_versions import _rows_of_0001
 from tests.support.relations import Described
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog.arrivals import arming, retire_backfill
-from airflow_provider_mzshare.control.catalog.backfill_store import CatalogBackfillStore
-from airflow_provider_mzshare.control.catalog.models import BackfillRow
+from airflow_provider_mzshare.control.catalog.database.models import BackfillRow
+from airflow_provider_mzshare.control.catalog.log.arrivals import arming, retire_backfill
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Written
 from airflow_provider_mzshare.errors import Fenced, LogConflict
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Written
-from airflow_provider_mzshare.types.ids import JobId
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.relations import Described, Running
 
 BIDS = 4

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import items
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
-from airflow_provider_mzshare.control.catalog.backfills import active_backfills
-from airflow_provider_mzshare.control.catalog.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
-from airflow_provider_mzshare.control.catalog.queue import enter_queue
-from airflow_provider_mzshare.control.maintenance import maintain
-from airflow_provider_mzshare.storage.ticks.state import Left
+from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
+from airflow_provider_mzshare.control.catalog.log.queue import enter_queue
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
+from airflow_provider_mzshare.core.ticklog.state import Left
 from tests.support.relations import Described, Running
 
 BIDS = 4

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from airflow_provider_mzshare.control.sql.statements import Query, parse_script
+from airflow_provider_mzshare.control.sql.script import Query, parse_script
 from tests.support.postgres import Postgres
 
 TABLES = """

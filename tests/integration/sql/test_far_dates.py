@@ -6,7 +6,7 @@ import random
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.storage.values import far_text
+from airflow_provider_mzshare.storage.collections.values import far_text
 from tests.support.postgres import Postgres
 
 FIRST, LAST = -210_866_803_200_000_000, 9_223_371_331_200_000_000

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile
-from airflow_provider_mzshare.control.statements import execute_script
+from airflow_provider_mzshare.control.statements.run import execute_script
 from airflow_provider_mzshare.errors import MzShareError, NameTaken
 from tests.integration.statements.conftest import AUCTION
 from tests.support.statements import Session

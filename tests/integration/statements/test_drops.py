@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import items
-from airflow_provider_mzshare.control.catalog.comments import comments_of
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.comments import comments_of
 from airflow_provider_mzshare.control.definition_errors import ReadOnly, StillUsed
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import TerminalError, UnknownItem
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.integration.statements.conftest import AUCTION
 from tests.support.statements import Session
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import MetaData, select
 
-from airflow_provider_mzshare.control.catalog.base import Base
+from airflow_provider_mzshare.control.catalog.database.base import Base
 from airflow_provider_mzshare.control.definition_errors import StillUsed
 from tests.integration.statements.conftest import AUCTION
 from tests.support.statements import Session

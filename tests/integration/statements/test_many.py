@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from airflow_provider_mzshare.control import statements
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.statements import run
+from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.errors import MzShareError
-from airflow_provider_mzshare.types.ids import JobId
 from tests.support.catalog import new_sqlite
 from tests.support.statements import Session
 
@@ -161,5 +161,5 @@ def test_statements_together_answer_as_they_do_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     together = answer(tmp_path / "together.db", script)
-    monkeypatch.setattr(statements, "runs", lambda checked: ([one] for one in checked))
+    monkeypatch.setattr(run, "runs", lambda checked: ([one] for one in checked))
     assert together == answer(tmp_path / "each.db", script)

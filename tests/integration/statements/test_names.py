@@ -8,13 +8,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.dependents import direct
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.dependents import direct
 from airflow_provider_mzshare.control.definition_errors import NotPossible, ReservedSchema
-from airflow_provider_mzshare.control.names import find_item
-from airflow_provider_mzshare.control.sql.items import Swap
+from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.statements import run_transactions
+from airflow_provider_mzshare.control.sql.values import Swap
+from airflow_provider_mzshare.control.statements.run import run_transactions
 from airflow_provider_mzshare.errors import NameTaken, StatementError, TerminalError, UnknownItem
 from tests.integration.statements.conftest import AUCTION
 from tests.support.statements import Session

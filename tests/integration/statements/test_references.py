@@ -12,9 +12,9 @@ from unittest import mock
 import pytest
 
 from airflow_provider_mzshare.cli.main import run
-from airflow_provider_mzshare.control.catalog.references import list_references, store_references
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.control.catalog.objects.references import list_references, store_references
 from airflow_provider_mzshare.errors import UnknownItem
-from airflow_provider_mzshare.storage.connectors import ReferenceInfo
 from tests.integration.statements.conftest import AUCTION
 from tests.support.statements import Session
 

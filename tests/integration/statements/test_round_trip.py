@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from airflow_provider_mzshare.control.catalog import items
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.statements import Session
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import flags
-from airflow_provider_mzshare.control.catalog.comments import comments_of
+from airflow_provider_mzshare.control.catalog.objects import flags
+from airflow_provider_mzshare.control.catalog.objects.comments import comments_of
 from airflow_provider_mzshare.control.definition_errors import (
     BadValue,
     NotMigrated,

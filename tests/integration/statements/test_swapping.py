@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from airflow_provider_mzshare.control.catalog.models import TableRow
-from airflow_provider_mzshare.control.live_errors import NotLive, NotLiveYet
-from airflow_provider_mzshare.control.taking import MAX_LAG_MS
+from airflow_provider_mzshare.control.catalog.database.models import TableRow
+from airflow_provider_mzshare.control.lifecycle.live_errors import NotLive, NotLiveYet
+from airflow_provider_mzshare.control.lifecycle.swap_rule import MAX_LAG_MS
 from airflow_provider_mzshare.errors import MzShareError
 from tests.integration.statements.conftest import AUCTION
 from tests.support.statements import Session

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, FlagOff, UnknownColumn
-from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.errors import MzShareError, NameTaken, ReferenceMissing, SpecConflict
-from airflow_provider_mzshare.types.specs import (
+from airflow_provider_mzshare.core.specs import (
     ColumnSpec,
     ExportDataConfig,
     Include,
     KafkaExportDetails,
     LoadGeneratorExportDetails,
 )
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.errors import MzShareError, NameTaken, ReferenceMissing, SpecConflict
 from tests.integration.statements.conftest import AUCTION
 from tests.support.kafka import create_topic
 from tests.support.statements import Session, create_source

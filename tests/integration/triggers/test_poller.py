@@ -13,7 +13,7 @@ import pytest
 
 import tests.support.airflow  # noqa: F401
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
 from airflow_provider_mzshare.embedded.process import LOOPBACK
 from airflow_provider_mzshare.triggers import poller
 from airflow_provider_mzshare.triggers.offsets import OffsetsConvergedTrigger

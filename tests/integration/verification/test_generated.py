@@ -8,14 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.ticks import CatalogTickStore
+from airflow_provider_mzshare.connectors.connections import FixedConnections
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.verification import VerificationFailed
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
-from airflow_provider_mzshare.control.verification import VerificationFailed
-from airflow_provider_mzshare.storage.connections import FixedConnections
-from airflow_provider_mzshare.types.ids import ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
-from airflow_provider_mzshare.types.specs import LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, Start
 from tests.support.generated import table_of
 from tests.support.verifying import Pipeline, Spoil, changed, invented, twice, without
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from airflow_provider_mzshare.control import verification
-from airflow_provider_mzshare.control.catalog.certificates import last_certificate
-from airflow_provider_mzshare.control.catalog.models import CertificateRow
-from airflow_provider_mzshare.control.verification import VerificationFailed
-from airflow_provider_mzshare.control.waiting import Progress
+from airflow_provider_mzshare.connectors.kafka import records
+from airflow_provider_mzshare.control.catalog.database.models import CertificateRow
+from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
+from airflow_provider_mzshare.control.lifecycle import verification
+from airflow_provider_mzshare.control.lifecycle.progress import Progress
+from airflow_provider_mzshare.control.lifecycle.verification import VerificationFailed
+from airflow_provider_mzshare.core.specs import Include, TableSpec
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.connectors.kafka import records
-from airflow_provider_mzshare.types.specs import Include, TableSpec
 from tests.support.kafka import (
     Record,
     admin,

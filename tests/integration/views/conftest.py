@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
-from airflow_provider_mzshare.control.catalog.object_models import DependencyRow
-from airflow_provider_mzshare.control.executing.context import Context
-from airflow_provider_mzshare.control.sql.items import CreateView
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow
+from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.statement_checks import Checked
-from airflow_provider_mzshare.control.views.definitions import create_view
-from airflow_provider_mzshare.types.ids import ItemId
+from airflow_provider_mzshare.control.sql.values import CreateView
+from airflow_provider_mzshare.control.statements.context import Context
+from airflow_provider_mzshare.control.statements.handlers.views import create_view
+from airflow_provider_mzshare.control.statements.upstream_checks import Checked
+from airflow_provider_mzshare.core.ids import ItemId
 from tests.support.filled import Filled
 
 Make = Callable[..., ItemId]

@@ -5,20 +5,26 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from airflow_provider_mzshare.control.catalog import Catalog, legacy, lookup
-from airflow_provider_mzshare.control.catalog.object_models import ViewRow
-from airflow_provider_mzshare.control.catalog.renames import rename_item, swap_items
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.object_models import ViewRow
+from airflow_provider_mzshare.control.catalog.objects import legacy_sources, lookup
+from airflow_provider_mzshare.control.catalog.objects.renames import rename_item, swap_items
 from airflow_provider_mzshare.control.definition_errors import ReservedSchema
-from airflow_provider_mzshare.control.executing.context import Context
-from airflow_provider_mzshare.control.sql.items import CreateView
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.statement_checks import Checked
-from airflow_provider_mzshare.control.views.definitions import create_view, definition_of, list_views, view_columns
+from airflow_provider_mzshare.control.sql.values import CreateView
+from airflow_provider_mzshare.control.statements.context import Context
+from airflow_provider_mzshare.control.statements.handlers.views import (
+    create_view,
+    definition_of,
+    list_views,
+    view_columns,
+)
+from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn, UnknownRelation
-from airflow_provider_mzshare.control.views.reading import plan_view
+from airflow_provider_mzshare.control.views.read_view import plan_view
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import MzShareError, NameTaken, SpecConflict
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.specs import TableSpec
 from tests.integration.views.conftest import Make, reads, stored
 from tests.support.filled import Filled
 
@@ -218,8 +224,8 @@ def test_an_old_style_source_is_read_as_its_output_and_its_progress_name_as_prog
 ) -> None:
     source = filled.source("old")
     with catalog.write() as session:
-        output = legacy.add_output(session, source, TableSpec(reference="t", format="text"))
-        legacy.add_progress(session, source, ("public", "old_progress"))
+        output = legacy_sources.add_output(session, source, TableSpec(reference="t", format="text"))
+        legacy_sources.add_progress(session, source, ("public", "old_progress"))
     view = make("v", "SELECT data FROM old")
     make("p", "SELECT tick FROM old_progress")
     assert stored(catalog, "v") == f'SELECT "data" FROM "{source}" AS "old"'

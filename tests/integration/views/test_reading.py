@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mzshare.control import reading
-from airflow_provider_mzshare.control.catalog import Catalog, items, legacy
-from airflow_provider_mzshare.control.catalog.reads import ReadPoint
-from airflow_provider_mzshare.control.reading import Query, count_rows, read_table
-from airflow_provider_mzshare.control.versioning import swap_once
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items, legacy_sources
+from airflow_provider_mzshare.control.catalog.queries.reads import ReadPoint
+from airflow_provider_mzshare.control.lifecycle import read_table as reading
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, count_rows, read_table
+from airflow_provider_mzshare.control.statements.blue_green import swap_once
 from airflow_provider_mzshare.control.views.problems import UnknownRelation
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.uris import collection_uri
-from airflow_provider_mzshare.types.specs import TableSpec
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from tests.support.filled import Filled
 from tests.support.waiting import wait_until
 
@@ -49,8 +50,8 @@ def test_names_of_sources_read_their_progress(filled: Filled, catalog: Catalog) 
 def test_an_old_style_source_reads_its_output_and_its_progress_name_its_progress(filled: Filled) -> None:
     source = filled.source("old")
     with filled.catalog.write() as session:
-        legacy.add_output(session, source, TableSpec(reference="t", format="text"))
-        legacy.add_progress(session, source, ("public", "old_progress"))
+        legacy_sources.add_output(session, source, TableSpec(reference="t", format="text"))
+        legacy_sources.add_progress(session, source, ("public", "old_progress"))
     filled.feed(source, [{"id": 1}])
     assert rows(filled, "old") == [{"data": '{"id": 1}'}]
     assert rows(filled, "old_progress", query=Query(columns=["offset", "tick"])) == [{"offset": 1, "tick": 1}]

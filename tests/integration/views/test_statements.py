@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from airflow_provider_mzshare.control.answers import Result
+from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.definition_errors import StillUsed
-from airflow_provider_mzshare.control.statements import execute_script
+from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.run import execute_script
 from airflow_provider_mzshare.control.views.problems import UnknownRelation
 from airflow_provider_mzshare.errors import MzShareError, SpecConflict
-from airflow_provider_mzshare.storage.connections import FixedConnections
 from tests.support.filled import Filled
 
 Run = Callable[[str], list[Result]]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog, lookup
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.definition_errors import StillUsed
-from airflow_provider_mzshare.control.live_errors import NotLive
-from airflow_provider_mzshare.control.versioning import (
+from airflow_provider_mzshare.control.lifecycle.live_errors import NotLive
+from airflow_provider_mzshare.control.statements.blue_green import (
     SwapPlan,
     drop_unless_live,
     kept_for,
@@ -15,8 +16,8 @@ from airflow_provider_mzshare.control.versioning import (
     plan_swap,
     swap_once,
 )
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import TerminalError, UnknownItem
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.integration.views.conftest import Make
 from tests.support.filled import Filled
 

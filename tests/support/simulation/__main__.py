@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from airflow_provider_mzshare.storage.ticks.state import Done, Holder, Left, TableState, Tick
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, TableState, Tick
 from tests.support.simulation import Mutant, Violation, World
 from tests.support.simulation.catalog import Catalog
 from tests.support.simulation.delta import Delta

@@ -6,11 +6,10 @@ from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict
-from airflow_provider_mzshare.storage.backfill.planning import cut_group, rearmost
-from airflow_provider_mzshare.storage.ticks import arrivals
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.storage.ticks.state import (
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.ticklog import backfill_rules
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import (
     Done,
     Holder,
     Left,
@@ -20,7 +19,8 @@ from airflow_provider_mzshare.storage.ticks.state import (
     Tick,
     Written,
 )
-from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict
+from airflow_provider_mzshare.storage.apps.backfill_steps import cut_group, rearmost
 from tests.support.simulation.catalog import FOUND_NO_ROOM
 from tests.support.simulation.mutants import Mutant
 from tests.support.simulation.tables import collection_id
@@ -64,7 +64,7 @@ class Ingestion:
         else:
             upper = topic.end
             if upper == state.upper:
-                if self._world.random.random() < self._world.idle_rate or arrivals.completes_cutover(state):
+                if self._world.random.random() < self._world.idle_rate or backfill_rules.completes_cutover(state):
                     catalog.mint_empty(holder, upper)
                 yield IDLE
                 return
@@ -92,7 +92,7 @@ class Ingestion:
     def _await_arrivals(self, state: SourceState) -> Steps:
         """A short wait, once, for tables that are a tick behind."""
         for _ in range(self._world.patience):
-            if not arrivals.awaited(state):
+            if not backfill_rules.awaited(state):
                 break
             self._world.catalog.counts["waits for a cutover"] += 1
             yield
@@ -124,7 +124,7 @@ class Backfill:
             holder = catalog.claim(self._id, self._job, seen)
             while True:
                 state = catalog.state
-                mine = arrivals.arriving(state, self._id)
+                mine = backfill_rules.arriving(state, self._id)
                 if not mine:
                     return
                 yield

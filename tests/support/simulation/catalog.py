@@ -6,19 +6,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from airflow_provider_mzshare.storage.ticks import arrivals, rules
-from airflow_provider_mzshare.storage.ticks.state import (
-    Done,
-    Holder,
-    Left,
-    Minted,
-    Outcome,
-    TableState,
-    Tick,
-    Written,
-)
-from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Minted, Outcome, TableState, Tick, Written
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.tables import TOPIC_ID, Tables, changed
 from tests.support.simulation.topic import Topic, part, prefix
@@ -126,7 +117,7 @@ class Catalog(Tables):
             lease = self.state.backfills[backfill].lease
             holder = Holder(lease.job_id or holder.job_id, lease.epoch)
         state = self.state
-        followed = arrivals.follow(state, backfill, holder, first=first, last=last, outcomes=outcomes)
+        followed = backfill_rules.follow(state, backfill, holder, first=first, last=last, outcomes=outcomes)
         if followed.tables:
             self._audit(state.backfills[backfill].lease, true_holder, f"ticks {first} to {last.number} of {backfill}")
         moved = dict(followed.tables)
@@ -137,11 +128,11 @@ class Catalog(Tables):
                 if after.since > self.readable_since.get((table_id, after.generation), after.since):
                     raise Violation(f"{table_id}: what could be read before it healed cannot be any more")
                 if self._mutant is Mutant.SINCE_NOT_MOVED:
-                    before = arrivals.arriving(state, backfill)[table_id]
+                    before = backfill_rules.arriving(state, backfill)[table_id]
                     moved[table_id] = replace(after, since=before.since or self.ticks[first - 1].mz_timestamp)
             else:
                 self.counts["stalls of a backfill"] += 1
-        self.state = arrivals.with_arrivals(state, moved)
+        self.state = backfill_rules.with_arrivals(state, moved)
         self.counts["groups"] += last.number > first
         self.counts["ahead of the ingestion"] += bool(state.pending) and last.number == state.last_number
         self.counts["followed too late"] += bool(followed.gone)

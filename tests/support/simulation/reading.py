@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.storage.ticks.state import TableState, Tick
-from airflow_provider_mzshare.types.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ticklog.state import TableState, Tick
 from tests.support.simulation.catalog import Catalog, check_content
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, prefix

@@ -6,8 +6,10 @@ import random
 from collections import Counter
 from dataclasses import replace
 
-from airflow_provider_mzshare.storage.ticks import arrivals, rules
-from airflow_provider_mzshare.storage.ticks.state import (
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     Holder,
     Lease,
@@ -16,8 +18,6 @@ from airflow_provider_mzshare.storage.ticks.state import (
     Tick,
     Written,
 )
-from airflow_provider_mzshare.types.ids import BackfillId, CollectionId, ItemId, JobId
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.simulation.delta import Delta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, Topic
@@ -62,7 +62,7 @@ class Tables:
     # ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lease(self, backfill: BackfillId | None) -> Lease:
-        return self.state.lease if backfill is None else arrivals.check_present(self.state, backfill).lease
+        return self.state.lease if backfill is None else backfill_rules.check_present(self.state, backfill).lease
 
     def claim(self, backfill: BackfillId | None, job: JobId, seen: Lease) -> Holder:
         lease = rules.claim(self.lease(backfill), job, stood_still=seen)
@@ -105,7 +105,7 @@ class Tables:
 
     def drop_table(self, table_id: ItemId) -> None:
         state = self.state
-        if table_id in arrivals.arriving(state):
+        if table_id in backfill_rules.arriving(state):
             self.counts["dropped mid-backfill"] += 1
         self._write(
             tables={k: v for k, v in state.tables.items() if k != table_id},
@@ -122,7 +122,7 @@ class Tables:
             return False
         heals = table.upper > 0 and replacement is None
         backfill = self._new_backfill(frozenset({table_id} if heals else ()))
-        self.state = arrivals.with_arrivals(self.state, {table_id: arrivals.resume(table, backfill)})
+        self.state = backfill_rules.with_arrivals(self.state, {table_id: backfill_rules.resume(table, backfill)})
         self._heals[table_id] += heals
         if heals:
             self.readable_since[table_id, table.generation] = table.since
@@ -151,31 +151,31 @@ class Tables:
 
     def merge(self) -> None:
         """Backfills that nobody has held yet become one."""
-        for group in arrivals.merging(self.state, self.state.backfills):
+        for group in backfill_rules.merging(self.state, self.state.backfills):
             into, before = group[-1], self.state
-            spread = {t.next_tick for one in group for t in arrivals.arriving(before, one).values()}
+            spread = {t.next_tick for one in group for t in backfill_rules.arriving(before, one).values()}
             self.counts["merges"] += 1
             self.counts["merges at several ticks"] += len(spread) > 1
             self.counts["merges that heal"] += any(before.backfills[one].healing for one in group[:-1])
-            self.state = arrivals.with_merged(before, group)
+            self.state = backfill_rules.with_merged(before, group)
             if self._mutant is Mutant.MERGED_AT_ONE_PLACE:
-                tables = arrivals.arriving(self.state, into)
+                tables = backfill_rules.arriving(self.state, into)
                 first = max(tables.values(), key=lambda table: table.next_tick)
                 at = {"position": first.position, "next_tick": first.next_tick}
-                self.state = arrivals.with_arrivals(self.state, {k: replace(t, **at) for k, t in tables.items()})
+                self.state = backfill_rules.with_arrivals(self.state, {k: replace(t, **at) for k, t in tables.items()})
             if self._mutant is Mutant.MERGED_WITHOUT_HEALING:
                 kept = replace(self.state.backfills[into], healing=before.backfills[into].healing)
                 self.state = changed(self.state, backfills={**self.state.backfills, into: kept})
 
     def arm(self, max_lag: int) -> None:
-        for table_id, table in arrivals.arriving(self.state).items() if self.state.backfills else ():
+        for table_id, table in backfill_rules.arriving(self.state).items() if self.state.backfills else ():
             if self._mutant is Mutant.ARMED_BEFORE_HISTORY:
                 armed: TableState | None = replace(table, status="converging")
             else:
-                armed = arrivals.arm(self.state, table_id, max_lag=max_lag)
+                armed = backfill_rules.arm(self.state, table_id, max_lag=max_lag)
             if armed is not None:
                 self._check_armed(table)
-                self.state = arrivals.with_arrivals(self.state, {table_id: armed})
+                self.state = backfill_rules.with_arrivals(self.state, {table_id: armed})
 
     def _check_armed(self, table: TableState) -> None:
         assert table.backfill_id is not None
@@ -188,12 +188,12 @@ class Tables:
             raise Violation(f"{table.table_id} converges without ticks {missing} of its history")
 
     def retire(self, backfill: BackfillId) -> None:
-        for table in arrivals.arriving(self.state, backfill).values():
-            if arrivals.is_replacement(self.state, table):
+        for table in backfill_rules.arriving(self.state, backfill).values():
+            if backfill_rules.is_replacement(self.state, table):
                 left = {k: v for k, v in self.state.replacements.items() if k != table.table_id}
                 self._write(replacements=left)
             else:
-                self.state = arrivals.with_arrivals(self.state, {table.table_id: arrivals.retire(table)})
+                self.state = backfill_rules.with_arrivals(self.state, {table.table_id: backfill_rules.retire(table)})
         self.counts["retired"] += 1
 
     def _new_backfill(self, healing: frozenset[ItemId]) -> BackfillId:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from functools import lru_cache
 
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.core.positions import Position
 
 MAX_PARTITIONS = 4
 WIDTH = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from airflow_provider_mzshare.types.ids import BackfillId, JobId
+from airflow_provider_mzshare.core.ids import BackfillId, JobId
 from tests.support.simulation.apps import Backfill, Ingestion
 from tests.support.simulation.catalog import Catalog
 from tests.support.simulation.mutants import Mutant, Violation

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.rules import ATTEMPTS_TOGETHER
+from airflow_provider_mzshare.core.ticklog.state import Tick, Written
 from airflow_provider_mzshare.errors import CatalogBehind, Fenced, LogConflict
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.storage.ticks.rules import ATTEMPTS_TOGETHER
-from airflow_provider_mzshare.storage.ticks.state import Tick, Written
-from airflow_provider_mzshare.types.ids import CollectionId
 from tests.support.simulation.delta import Delta, Entry
 from tests.support.simulation.mutants import Mutant
 

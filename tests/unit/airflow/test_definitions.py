@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_mzshare.control.sql.names import check_name
-from airflow_provider_mzshare.control.sql.statements import CreateSource, CreateTable, parse_script
+from airflow_provider_mzshare.control.sql.script import CreateSource, CreateTable, parse_script
 from airflow_provider_mzshare.errors import StatementError
 from airflow_provider_mzshare.hooks.definitions import column_specs, source_statement, table_statement
 

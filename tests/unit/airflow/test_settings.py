@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog.databases import parse_url
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.control.catalog.database.databases import parse_url
 from airflow_provider_mzshare.errors import BadConnection, UnknownConnection
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 from airflow_provider_mzshare.hooks.settings import settings_of
-from airflow_provider_mzshare.storage.connections import Connection
 
 
 def connection(**fields: object) -> Connection:

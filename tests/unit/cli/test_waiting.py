@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.cli.waiting import describe
-from airflow_provider_mzshare.control.waiting import Progress
+from airflow_provider_mzshare.control.lifecycle.progress import Progress
 
 
 @pytest.mark.parametrize(

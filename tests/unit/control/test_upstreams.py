@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
 from airflow_provider_mzshare.control.upstreams import (
     connect,
     connection_name,
@@ -11,9 +12,8 @@ from airflow_provider_mzshare.control.upstreams import (
     open_records,
     open_upstream,
 )
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, Start
 from airflow_provider_mzshare.errors import BadConnection, UnknownConnection, UpstreamChanged
-from airflow_provider_mzshare.storage.connections import Connection, FixedConnections
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LoadGeneratorSpec, Start
 
 KAFKA = KafkaSourceSpec(connection="bus", topic="orders")
 COUNTER = LoadGeneratorSpec(generator="counter", tick_interval_ms=1, up_to=10)

@@ -18,12 +18,13 @@ from airflow.sdk.exceptions import (
     TaskDeferred,
 )
 
-from airflow_provider_mzshare.control.catalog import Catalog, arrivals
-from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log import arrivals
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.events import ConvergedEvent
 from airflow_provider_mzshare.sensors.offsets import OffsetsConvergedSensor
 from airflow_provider_mzshare.triggers.offsets import OffsetsConvergedTrigger
-from airflow_provider_mzshare.types.ids import ItemId
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log
 

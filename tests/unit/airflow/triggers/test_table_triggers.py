@@ -15,11 +15,11 @@ from airflow.triggers.base import BaseEventTrigger
 from airflow.triggers.shared_stream import SharedStreamManager
 
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.uppers import TableUpper
+from airflow_provider_mzshare.control.catalog.queries.uppers import TableUpper
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.triggers.tables import TableUpdatedTrigger
 from airflow_provider_mzshare.triggers.watching import Seen, Wish
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.positions import Position
 from tests.support.catalog import Log, add_source, add_tables, wrote
 from tests.support.looks import looks, until
 

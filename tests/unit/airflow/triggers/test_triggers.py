@@ -12,9 +12,10 @@ import pytest
 from airflow.serialization.decoders import smart_decode_trigger_kwargs
 from airflow.serialization.encoders import encode_trigger
 
-from airflow_provider_mzshare.control.catalog import Catalog, items
-from airflow_provider_mzshare.control.catalog.arrivals import abandon_tables
-from airflow_provider_mzshare.control.catalog.convergence import convergences
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.arrivals import abandon_tables
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.convergence import convergences
 from airflow_provider_mzshare.errors import CatalogMissing, CatalogUnreachable
 from airflow_provider_mzshare.triggers import poller
 from airflow_provider_mzshare.triggers.catalogs import (

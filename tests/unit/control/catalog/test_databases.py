@@ -12,9 +12,10 @@ import psycopg
 import pytest
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 
-from airflow_provider_mzshare.control.catalog import Catalog, databases
-from airflow_provider_mzshare.control.catalog.databases import display_url, parse_url, told
-from airflow_provider_mzshare.control.catalog.naming import lock_namespace
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database import databases
+from airflow_provider_mzshare.control.catalog.database.databases import display_url, parse_url, told
+from airflow_provider_mzshare.control.catalog.objects.item_names import lock_namespace
 from airflow_provider_mzshare.errors import CatalogUnreachable, CatalogUnusable, MzShareError, TransientError
 
 POSTGRES = parse_url("postgresql+psycopg://me:s3cr3t@db:5432/catalog?password=s3cr3t")

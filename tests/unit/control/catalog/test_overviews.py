@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.control.catalog.naming import display_name
-from airflow_provider_mzshare.control.catalog.overviews import TickOverview, rate_of
-from airflow_provider_mzshare.types.positions import Position
+from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
+from airflow_provider_mzshare.control.catalog.queries.overviews import TickOverview, rate_of
+from airflow_provider_mzshare.core.positions import Position
 
 
 def _tick(number: int, offset: int, committed_at: int | None) -> TickOverview:

@@ -8,10 +8,10 @@ from typing import get_args
 import pytest
 import sqlglot
 
-from airflow_provider_mzshare.control.sql import items
+from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.column_types import ALIASES, COLUMN_TYPES
 from airflow_provider_mzshare.control.sql.parser import STATEMENTS
-from airflow_provider_mzshare.control.sql.statements import parse_script, print_statement
+from airflow_provider_mzshare.control.sql.script import parse_script, print_statement
 from airflow_provider_mzshare.errors import StatementError
 from tests.support.sql_corpus import BAD, CASES, GOOD, Case
 
@@ -54,7 +54,7 @@ def test_the_corpus_has_every_statement_and_type() -> None:
     for words in (*STATEMENTS[:-2], *COLUMN_TYPES, *ALIASES):
         assert re.search(rf"\b{re.sub(' ', r' +', words.upper())}\b", text), words
     seen = {type(statement) for case in GOOD for t in parse_script(case.sql) for statement in t.statements}
-    assert seen == {*get_args(items.Plain), items.Explain}
+    assert seen == {*get_args(values.Plain), values.Explain}
 
 
 def test_equals_signs_in_options_change_nothing() -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mzshare.control.sql.durations import parse_duration
-from airflow_provider_mzshare.control.sql.statements import Transaction, parse_script, print_statement
+from airflow_provider_mzshare.control.sql.script import Transaction, parse_script, print_statement
 from airflow_provider_mzshare.errors import StatementError
 from tests.support.sql_corpus import GOOD, STATEMENTS
 

@@ -6,12 +6,12 @@ import pytest
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import TokenType
 
-from airflow_provider_mzshare.control.sql import items
+from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
 from airflow_provider_mzshare.control.sql.queries import parse_query, print_query
-from airflow_provider_mzshare.control.sql.statements import parse_name, parse_script, print_statement
+from airflow_provider_mzshare.control.sql.script import parse_name, parse_script, print_statement
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec
 from airflow_provider_mzshare.errors import StatementError
-from airflow_provider_mzshare.types.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec
 
 NASTY = [
     '"', '""', "'", "''", '"; DROP TABLE t; --', "a.b", "..", "`", "``", "$(rm -rf /)", "${HOME}", "$$", "$a$", "a$b",
@@ -28,22 +28,22 @@ def test_a_nasty_name_is_quoted_right_wherever_it_stands(name: str) -> None:
     assert parse_name(str(full)) == full
     legacy = LegacySpec(shape="tables", tables=((quote(name), str(full)),), progress=str(full))
     for statement in (
-        items.DropItem("table", full),
-        items.CreateSchema(name),
-        items.Rename("source", full, name),
-        items.CommentOn("column", full, name, name),
-        items.CreateTable(full, False, full, (name, name, name), "text", text_columns=(name,)),
-        items.CreateSource(full, False, name, KafkaSourceSpec(connection=name, topic=name)),
-        items.CreateSource(full, False, None, LoadGeneratorSpec(generator="auction", legacy=legacy)),
-        items.CreateSubsource(full, (), full, (name,), (name,)),
-        items.CreateView(full, False, query_on(name)),
+        values.DropItem("table", full),
+        values.CreateSchema(name),
+        values.Rename("source", full, name),
+        values.CommentOn("column", full, name, name),
+        values.CreateTable(full, False, full, (name, name, name), "text", text_columns=(name,)),
+        values.CreateSource(full, False, name, KafkaSourceSpec(connection=name, topic=name)),
+        values.CreateSource(full, False, None, LoadGeneratorSpec(generator="auction", legacy=legacy)),
+        values.CreateSubsource(full, (), full, (name,), (name,)),
+        values.CreateView(full, False, query_on(name)),
     ):
         printed = print_statement(statement)
         assert parse_script(printed)[0].statements == (statement,)
         # Nothing of the name begins a statement, a comment or an option of its own.
         assert [t.statements for t in parse_script(f"{printed}; SHOW TABLES")] == [
             (statement,),
-            (items.Show("tables"),),
+            (values.Show("tables"),),
         ]
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_mzshare.control.sql import items
+from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.durations import MAX_MS, format_duration, parse_duration
 from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
 from airflow_provider_mzshare.control.sql.queries import parse_query, print_query
-from airflow_provider_mzshare.control.sql.statements import parse_name, parse_script, print_statement
-from airflow_provider_mzshare.types.ids import format_item_id
-from airflow_provider_mzshare.types.specs import (
+from airflow_provider_mzshare.control.sql.script import parse_name, parse_script, print_statement
+from airflow_provider_mzshare.core.ids import format_item_id
+from airflow_provider_mzshare.core.specs import (
     ColumnSpec,
     Include,
     KafkaSourceSpec,
@@ -66,7 +66,7 @@ starts = st.one_of(
 
 
 @st.composite
-def outputs(draw: st.DrawFn) -> items.Output:
+def outputs(draw: st.DrawFn) -> values.Output:
     written = draw(st.sampled_from(["json", "text", "bytes"]))
     listed = draw(columns) if written == "json" else ()
     taken = {column.name.lower() for column in listed} or {"data"}
@@ -75,7 +75,7 @@ def outputs(draw: st.DrawFn) -> items.Output:
     )
     metadata = st.sampled_from(["partition", "offset", "timestamp", "key"])
     include = tuple(Include(what=draw(metadata), name=name) for name in included)
-    return items.Output(written, listed, include)  # type: ignore[arg-type]
+    return values.Output(written, listed, include)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -89,10 +89,10 @@ paths = st.lists(part, min_size=1, max_size=4).map(lambda parts: ".".join(map(qu
 
 
 @st.composite
-def create_tables(draw: st.DrawFn) -> items.CreateTable:
+def create_tables(draw: st.DrawFn) -> values.CreateTable:
     bare = draw(some)
-    output = items.Output("none", draw(columns)) if bare else draw(outputs())
-    return items.CreateTable(
+    output = values.Output("none", draw(columns)) if bare else draw(outputs())
+    return values.CreateTable(
         name=draw(names),
         if_not_exists=draw(some),
         source=draw(names),
@@ -120,7 +120,7 @@ def legacies(draw: st.DrawFn, shape: str) -> LegacySpec:
 
 
 @st.composite
-def create_sources(draw: st.DrawFn) -> items.CreateSource:
+def create_sources(draw: st.DrawFn) -> values.CreateSource:
     spec: KafkaSourceSpec | LoadGeneratorSpec
     output = None
     if draw(some):
@@ -131,7 +131,7 @@ def create_sources(draw: st.DrawFn) -> items.CreateSource:
         generator = draw(st.sampled_from(["counter", "auction", "key_value"]))
         shapes = ["all_tables", "schemas", "tables"] if generator == "auction" else ["single"]
         legacy = draw(st.none() | st.sampled_from(shapes).flatmap(legacies))
-        output = items.Output() if legacy and legacy.shape == "single" else None
+        output = values.Output() if legacy and legacy.shape == "single" else None
         fields = {
             "seed": draw(st.integers(-(2**62), 2**62)),
             "tick_interval_ms": draw(whole.filter(lambda n: n < MAX_MS)),
@@ -145,7 +145,7 @@ def create_sources(draw: st.DrawFn) -> items.CreateSource:
             }
         spec = LoadGeneratorSpec(generator=generator, legacy=legacy, **fields)
     connection = spec.connection if isinstance(spec, KafkaSourceSpec) else None
-    return items.CreateSource(draw(names), draw(some), connection, spec, draw(source_settings), output)
+    return values.CreateSource(draw(names), draw(some), connection, spec, draw(source_settings), output)
 
 
 def in_quotes(name: str) -> str:
@@ -194,74 +194,74 @@ def some_reset(*fields: str) -> st.SearchStrategy[tuple[str, ...]]:
 
 
 @st.composite
-def comments(draw: st.DrawFn) -> items.CommentOn:
+def comments(draw: st.DrawFn) -> values.CommentOn:
     kind, name = draw(named(st.sampled_from(["source", "table", "view", "schema", "column"])))
     column = draw(part) if kind == "column" else None
-    return items.CommentOn(kind, name, draw(st.none() | texts), column)  # type: ignore[arg-type]
+    return values.CommentOn(kind, name, draw(st.none() | texts), column)  # type: ignore[arg-type]
 
 
 @st.composite
-def create_subsources(draw: st.DrawFn) -> items.CreateSubsource:
+def create_subsources(draw: st.DrawFn) -> values.CreateSubsource:
     reference = draw(st.just(()) | references)
-    return items.CreateSubsource(draw(names), draw(columns), draw(names), reference, **draw(column_options(part)))
+    return values.CreateSubsource(draw(names), draw(columns), draw(names), reference, **draw(column_options(part)))
 
 
 @st.composite
-def add_subsources(draw: st.DrawFn) -> items.AddSubsources:
-    return items.AddSubsources(draw(names), tuple(draw(subsources)), **draw(column_options(paths)))
+def add_subsources(draw: st.DrawFn) -> values.AddSubsources:
+    return values.AddSubsources(draw(names), tuple(draw(subsources)), **draw(column_options(paths)))
 
 
 STATEMENTS: dict[type, st.SearchStrategy[Any]] = {
-    items.CreateSource: create_sources(),
-    items.CreateTable: create_tables(),
-    items.CreateSubsource: create_subsources(),
-    items.CreateView: st.builds(items.CreateView, names, some, queries()),
-    items.CreateSchema: st.builds(items.CreateSchema, part, some),
-    items.AlterSourceSet: st.one_of(
-        st.builds(items.AlterSourceSet, names, source_settings.filter(bool)),
-        st.builds(items.AlterSourceSet, names, st.just({}), some_reset(*SourceSettings.model_fields)),
+    values.CreateSource: create_sources(),
+    values.CreateTable: create_tables(),
+    values.CreateSubsource: create_subsources(),
+    values.CreateView: st.builds(values.CreateView, names, some, queries()),
+    values.CreateSchema: st.builds(values.CreateSchema, part, some),
+    values.AlterSourceSet: st.one_of(
+        st.builds(values.AlterSourceSet, names, source_settings.filter(bool)),
+        st.builds(values.AlterSourceSet, names, st.just({}), some_reset(*SourceSettings.model_fields)),
     ),
-    items.AddSubsources: add_subsources(),
-    items.DropSubsources: st.builds(
-        items.DropSubsources, names, st.lists(names, min_size=1, max_size=3, unique=True).map(tuple), some, some
+    values.AddSubsources: add_subsources(),
+    values.DropSubsources: st.builds(
+        values.DropSubsources, names, st.lists(names, min_size=1, max_size=3, unique=True).map(tuple), some, some
     ),
-    items.RefreshReferences: st.builds(items.RefreshReferences, names | st.integers(1, 10**6).map(format_item_id)),
-    items.AlterTable: st.builds(items.AlterTable, names, st.sampled_from(["resume", "resnapshot"])),
-    items.AlterTableSet: st.one_of(
-        st.builds(items.AlterTableSet, names, table_settings.filter(bool)),
-        st.builds(items.AlterTableSet, names, st.just({}), some_reset("on_decode_error", "retain_history_seconds")),
+    values.RefreshReferences: st.builds(values.RefreshReferences, names | st.integers(1, 10**6).map(format_item_id)),
+    values.AlterTable: st.builds(values.AlterTable, names, st.sampled_from(["resume", "resnapshot"])),
+    values.AlterTableSet: st.one_of(
+        st.builds(values.AlterTableSet, names, table_settings.filter(bool)),
+        st.builds(values.AlterTableSet, names, st.just({}), some_reset("on_decode_error", "retain_history_seconds")),
     ),
-    items.Rename: st.builds(
-        lambda named, new: items.Rename(*named, new),
+    values.Rename: st.builds(
+        lambda named, new: values.Rename(*named, new),
         named(st.sampled_from(["source", "table", "view", "schema"])),
         part,
     ),
-    items.Swap: st.one_of(
-        st.builds(items.Swap, st.just("table"), names, names, st.booleans()),
-        st.builds(items.Swap, st.just("schema"), part, part, st.booleans()),
+    values.Swap: st.one_of(
+        st.builds(values.Swap, st.just("table"), names, names, st.booleans()),
+        st.builds(values.Swap, st.just("schema"), part, part, st.booleans()),
     ).filter(lambda swap: swap.name != swap.other),
-    items.AlterSystem: st.one_of(
-        st.builds(items.AlterSystem, st.sampled_from(get_args(items.Flag)), st.none() | some),
+    values.AlterSystem: st.one_of(
+        st.builds(values.AlterSystem, st.sampled_from(get_args(values.Flag)), st.none() | some),
         st.builds(
-            items.AlterSystem, part.filter(lambda name: name not in get_args(items.Flag)), st.none() | some | texts
+            values.AlterSystem, part.filter(lambda name: name not in get_args(values.Flag)), st.none() | some | texts
         ),
     ),
-    items.CommentOn: comments(),
-    items.DropItem: st.builds(items.DropItem, kinds, names, some, some),
-    items.DropSchema: st.builds(items.DropSchema, part, some, some),
-    items.Show: st.one_of(
-        st.builds(items.Show, st.sampled_from(["sources", "tables", "views", "subsources"]), st.none() | part),
-        st.just(items.Show("schemas")),
+    values.CommentOn: comments(),
+    values.DropItem: st.builds(values.DropItem, kinds, names, some, some),
+    values.DropSchema: st.builds(values.DropSchema, part, some, some),
+    values.Show: st.one_of(
+        st.builds(values.Show, st.sampled_from(["sources", "tables", "views", "subsources"]), st.none() | part),
+        st.just(values.Show("schemas")),
     ),
-    items.ShowCreate: st.builds(items.ShowCreate, st.none() | kinds, names),
-    items.Query: st.builds(items.Query, queries()),
-    items.Write: st.builds(items.Write, st.sampled_from(["INSERT", "UPDATE", "DELETE"]), names),
+    values.ShowCreate: st.builds(values.ShowCreate, st.none() | kinds, names),
+    values.Query: st.builds(values.Query, queries()),
+    values.Write: st.builds(values.Write, st.sampled_from(["INSERT", "UPDATE", "DELETE"]), names),
 }
 relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def test_every_kind_of_statement_is_tried() -> None:
-    assert set(STATEMENTS) == set(get_args(items.Plain))
+    assert set(STATEMENTS) == set(get_args(values.Plain))
 
 
 @pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
@@ -269,7 +269,7 @@ def test_statements_survive_print_and_parse(kind: type) -> None:
     @relaxed
     @given(STATEMENTS[kind], some)
     def check(plain: Any, explained: bool) -> None:
-        statement = items.Explain(plain) if explained else plain
+        statement = values.Explain(plain) if explained else plain
         printed = print_statement(statement)
         ((again,),) = (transaction.statements for transaction in parse_script(printed))
         assert again == statement

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import Token
 from airflow_provider_mzshare.control.sql.names import RESERVED, QualifiedName
 from airflow_provider_mzshare.control.sql.parser import MzShareParser
 from airflow_provider_mzshare.control.sql.scanning import MAX_SCRIPT_BYTES
-from airflow_provider_mzshare.control.sql.statements import (
+from airflow_provider_mzshare.control.sql.script import (
     DropItem,
     Show,
     Transaction,

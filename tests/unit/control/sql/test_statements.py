@@ -11,7 +11,7 @@ import pytest
 import sqlglot
 from sqlglot.errors import TokenError
 
-from airflow_provider_mzshare.control.sql import items, nodes
+from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.column_types import ALIASES, COLUMN_TYPES
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
@@ -21,7 +21,7 @@ from airflow_provider_mzshare.control.sql.options import (
     SOURCE_SETTINGS,
     TABLE_SETTINGS,
 )
-from airflow_provider_mzshare.control.sql.statements import (
+from airflow_provider_mzshare.control.sql.script import (
     AlterSourceSet,
     AlterTable,
     CreateSource,
@@ -36,8 +36,8 @@ from airflow_provider_mzshare.control.sql.statements import (
     print_settings,
     print_statement,
 )
-from airflow_provider_mzshare.types.ids import ItemId
-from airflow_provider_mzshare.types.specs import (
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.specs import (
     ColumnSpec,
     Include,
     KafkaSourceSpec,
@@ -140,44 +140,44 @@ def test_the_defaults_of_a_table_are_those_of_its_spec() -> None:
         ("ALTER TABLE t RESNAPSHOT", AlterTable(QualifiedName("public", "t"), "resnapshot")),
         (
             "ALTER TABLE t SET (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '2h')",
-            items.AlterTableSet(T, {"on_decode_error": "stop", "retain_history_seconds": 7_200}),
+            values.AlterTableSet(T, {"on_decode_error": "stop", "retain_history_seconds": 7_200}),
         ),
-        ("ALTER TABLE t RESET (RETAIN HISTORY)", items.AlterTableSet(T, {}, ("retain_history_seconds",))),
-        ("ALTER TABLE t RENAME TO U", items.Rename("table", T, "u")),
-        ("ALTER SCHEMA a RENAME TO b", items.Rename("schema", "a", "b")),
-        ("ALTER TABLE t SWAP WITH a.t", items.Swap("table", T, QualifiedName("a", "t"))),
-        ("ALTER SCHEMA a SWAP WITH b", items.Swap("schema", "a", "b")),
-        ("ALTER SOURCE t REFRESH REFERENCES", items.RefreshReferences(T)),
-        ("ALTER SOURCE u5 REFRESH REFERENCES", items.RefreshReferences(ItemId("u5"))),
-        ('ALTER SOURCE "u5" REFRESH REFERENCES', items.RefreshReferences(QualifiedName("public", "u5"))),
-        ("CREATE SCHEMA IF NOT EXISTS a", items.CreateSchema("a", True)),
-        ("DROP SCHEMA a CASCADE", items.DropSchema("a", cascade=True)),
+        ("ALTER TABLE t RESET (RETAIN HISTORY)", values.AlterTableSet(T, {}, ("retain_history_seconds",))),
+        ("ALTER TABLE t RENAME TO U", values.Rename("table", T, "u")),
+        ("ALTER SCHEMA a RENAME TO b", values.Rename("schema", "a", "b")),
+        ("ALTER TABLE t SWAP WITH a.t", values.Swap("table", T, QualifiedName("a", "t"))),
+        ("ALTER SCHEMA a SWAP WITH b", values.Swap("schema", "a", "b")),
+        ("ALTER SOURCE t REFRESH REFERENCES", values.RefreshReferences(T)),
+        ("ALTER SOURCE u5 REFRESH REFERENCES", values.RefreshReferences(ItemId("u5"))),
+        ('ALTER SOURCE "u5" REFRESH REFERENCES', values.RefreshReferences(QualifiedName("public", "u5"))),
+        ("CREATE SCHEMA IF NOT EXISTS a", values.CreateSchema("a", True)),
+        ("DROP SCHEMA a CASCADE", values.DropSchema("a", cascade=True)),
         ("DROP VIEW IF EXISTS t RESTRICT", DropItem("view", T, if_exists=True)),
         ("SHOW VIEWS FROM a", Show("views", "a")),
-        ("ALTER SYSTEM SET force_source_table_syntax = 'off'", items.AlterSystem("force_source_table_syntax", False)),
-        ("ALTER SYSTEM SET x = 'off'", items.AlterSystem("x", "off")),
-        ("ALTER SYSTEM RESET x", items.AlterSystem("x", None)),
-        ("COMMENT ON COLUMN t.a IS NULL", items.CommentOn("column", T, None, "a")),
-        ("COMMENT ON SCHEMA a IS 'x'", items.CommentOn("schema", "a", "x")),
-        ("INSERT INTO t SELECT 1; ", items.Write("INSERT", T)),
-        ("select A from B", items.Query("SELECT a FROM b")),
-        ("CREATE VIEW t AS (select 1 as X)", items.CreateView(T, False, "SELECT 1 AS x")),
-        ("EXPLAIN DROP TABLE t", items.Explain(DropItem("table", T))),
+        ("ALTER SYSTEM SET force_source_table_syntax = 'off'", values.AlterSystem("force_source_table_syntax", False)),
+        ("ALTER SYSTEM SET x = 'off'", values.AlterSystem("x", "off")),
+        ("ALTER SYSTEM RESET x", values.AlterSystem("x", None)),
+        ("COMMENT ON COLUMN t.a IS NULL", values.CommentOn("column", T, None, "a")),
+        ("COMMENT ON SCHEMA a IS 'x'", values.CommentOn("schema", "a", "x")),
+        ("INSERT INTO t SELECT 1; ", values.Write("INSERT", T)),
+        ("select A from B", values.Query("SELECT a FROM b")),
+        ("CREATE VIEW t AS (select 1 as X)", values.CreateView(T, False, "SELECT 1 AS x")),
+        ("EXPLAIN DROP TABLE t", values.Explain(DropItem("table", T))),
         (
             "ALTER SOURCE t ADD TABLE a.b AS c, d WITH (IGNORE COLUMNS (d.e))",
-            items.AddSubsources(
+            values.AddSubsources(
                 T, ((("a", "b"), QualifiedName("public", "c")), (("d",), None)), exclude_columns=("d.e",)
             ),
         ),
         (
             "ALTER SOURCE t DROP SUBSOURCE IF EXISTS a.b CASCADE",
-            items.DropSubsources(T, (QualifiedName("a", "b"),), True, True),
+            values.DropSubsources(T, (QualifiedName("a", "b"),), True, True),
         ),
         (
             "CREATE SUBSOURCE t (a int) OF SOURCE t WITH (EXTERNAL REFERENCE x.y, TEXT COLUMNS (a))",
-            items.CreateSubsource(T, (ColumnSpec(name="a", type="integer"),), T, ("x", "y"), ("a",)),
+            values.CreateSubsource(T, (ColumnSpec(name="a", type="integer"),), T, ("x", "y"), ("a",)),
         ),
-        ("CREATE SUBSOURCE t OF SOURCE t WITH (PROGRESS)", items.CreateSubsource(T, (), T, ())),
+        ("CREATE SUBSOURCE t OF SOURCE t WITH (PROGRESS)", values.CreateSubsource(T, (), T, ())),
     ],
 )
 def test_small_statements(sql: str, statement: Statement) -> None:
@@ -201,7 +201,7 @@ def test_an_old_style_source_of_one_output_carries_how_it_is_decoded() -> None:
         spec=KafkaSourceSpec(
             connection="c", topic="x", legacy=LegacySpec(shape="single", progress="public.p")
         ),
-        output=items.Output("json", (ColumnSpec(name="a", type="integer"),), (Include(what="key", name="k"),)),
+        output=values.Output("json", (ColumnSpec(name="a", type="integer"),), (Include(what="key", name="k"),)),
     )  # fmt: skip
 
 
@@ -344,8 +344,8 @@ def test_every_sql_block_of_the_reference_is_a_valid_script() -> None:
     blocks = re.findall(r"^```sql\n(.*?)^```", DOC.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 15
     shown = {type(s) for block in blocks for transaction in parse_script(block) for s in transaction.statements}
-    nobody_needs = {items.CreateSubsource, items.Write}
-    assert shown == {*get_args(items.Plain), items.Explain} - nobody_needs
+    nobody_needs = {values.CreateSubsource, values.Write}
+    assert shown == {*get_args(values.Plain), values.Explain} - nobody_needs
 
 
 def test_the_reference_names_every_option() -> None:

@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from airflow_provider_mzshare.control.sql.items import Query
-from airflow_provider_mzshare.control.sql.statements import parse_script
+from airflow_provider_mzshare.control.sql.script import parse_script
+from airflow_provider_mzshare.control.sql.values import Query
 from airflow_provider_mzshare.control.views.columns import Typed, _sql_type, outputs
 from airflow_provider_mzshare.control.views.queries import read_query, tables_of
 from airflow_provider_mzshare.control.views.resolving import Resolved
 from airflow_provider_mzshare.control.views.translating import to_spark
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import MzShareError
-from airflow_provider_mzshare.types.ids import ItemId
 
 QUERIES = (
     "SELECT id, amount FROM orders WHERE id > 1 AND note LIKE 'a%' ORDER BY id DESC LIMIT 3",

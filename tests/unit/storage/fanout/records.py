@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan, MemberPlan
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 
 TICK = 9
 MICROS = 1_700_000_000_123_456

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.core.schema import TYPES
 from airflow_provider_mzshare.storage.fanout import columns
 from airflow_provider_mzshare.storage.fanout.columns import convert, convert_one_by_one
 from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.plan import arrow_type
-from airflow_provider_mzshare.types.schema import TYPES
 
 ALL_TYPES = [name for name in TYPES if name != "numeric"] + ["numeric(5,2)", "numeric(38,0)", "numeric(38,38)"]
 

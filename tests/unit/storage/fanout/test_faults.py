@@ -9,7 +9,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.errors import PySparkException
 
 from airflow_provider_mzshare.errors import CommitUnclear, WarehouseUnreachable
-from airflow_provider_mzshare.storage.fanout.faults import fault_of
+from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 
 
 @pytest.mark.parametrize(

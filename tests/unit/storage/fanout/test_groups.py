@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Tick
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import INPUT_SCHEMA, FanoutPlan
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.results import merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
-from airflow_provider_mzshare.storage.ticks.group import TickGroup
-from airflow_provider_mzshare.storage.ticks.state import Tick
-from airflow_provider_mzshare.types.positions import Position
 from tests.unit.storage.fanout.records import MICROS, batch_of, member
 
 FIRST = 5

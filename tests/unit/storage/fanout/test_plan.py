@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, TYPES
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.storage.fanout import plan as planning
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, arrow_type, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, RESULT_SCHEMA, merge_results
-from airflow_provider_mzshare.types.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, TYPES
-from airflow_provider_mzshare.types.specs import ColumnSpec, Include, TableSpec
 from tests.unit.storage.fanout.records import member
 
 ROOT = Path(__file__).parents[4]
@@ -98,10 +98,13 @@ print(json.dumps([sorted(ours), sorted(name for name in others if not name.start
     fanout = (path.stem for path in (ROOT / "airflow_provider_mzshare" / "storage" / "fanout").glob("[a-z]*.py"))
     travelling = [
         "",
+        ".connectors",
+        ".connectors.record_times",
+        ".connectors.records",
+        ".core",
+        ".core.schema",
         ".storage",
         ".storage.fanout",
-        ".types",
-        ".types.schema",
         *(f".storage.fanout.{n}" for n in fanout),
     ]
     assert ours == sorted(f"airflow_provider_mzshare{name}" for name in travelling)

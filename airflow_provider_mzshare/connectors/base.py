@@ -1,0 +1,145 @@
+"""Connectors: what control and the apps need of an upstream, whatever its kind. Reading rows is Spark's part.
+
+Travels to Spark's executors with the connectors that read there, so nothing but the standard library is imported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from airflow_provider_mzshare.core.positions import Position
+    from airflow_provider_mzshare.core.specs import ColumnSpec, Start
+
+
+@dataclass(frozen=True)
+class ReferenceInfo:
+    """Something that can be exported from an upstream, as it is there now.
+
+    :param namespace: the schema it is in; None for upstreams that have none.
+    :param columns: its own columns; None where the upstream does not know of any and a format must say.
+    :param keys: the columns that tell its rows apart; empty where there are none.
+    :param partitions: which of the upstream's partitions carry it; empty is all of them, also those still to come.
+    """
+
+    namespace: str | None
+    name: str
+    columns: tuple[ColumnSpec, ...] | None = None
+    keys: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+
+
+class Described(Protocol):
+    """An upstream as it is now."""
+
+    @property
+    def incarnation(self) -> str:
+        """Which upstream this is, beyond its name: it changes when the thing is made anew."""
+        ...
+
+    @property
+    def partitions(self) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What CREATE SOURCE keeps of an upstream it has checked."""
+
+    info: Described
+    start: Position
+
+
+class Upstream(Protocol):
+    """The questions one can ask. Each call is bounded in time and raises errors of ours only."""
+
+    def inspect(self, start: Start) -> Inspection:
+        """Everything that must hold before a source is created: reachable, there, readable."""
+        ...
+
+    def describe(self) -> Described: ...
+
+    def references(self) -> tuple[ReferenceInfo, ...]:
+        """All that can be exported now, always in the same order."""
+        ...
+
+    def check_readable(self) -> None:
+        """Raise ``NotAuthorized`` where it may be described but not read."""
+        ...
+
+    def check_identity(self, incarnation: str) -> None:
+        """Raise ``UpstreamChanged`` unless it is still the one the log was read from. Cheap: asked at every tick."""
+        ...
+
+    def check_history(self, lower: Position) -> None:
+        """Raise ``UpstreamChanged`` if anything from ``lower`` on can no longer be read."""
+        ...
+
+    def begin_offsets(self) -> Position: ...
+
+    def end_offsets(self) -> Position:
+        """How far a reader can get now: past committed data only."""
+        ...
+
+    def resolve_start(self, start: Start) -> Position: ...
+
+    def record_sizes(self, lower: Position, upper: Position) -> Mapping[str, float]:
+        """Mean bytes of a record of ``[lower, upper)``, by partition, from a look at a few; not all have one."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Upstream: ...
+
+    def __exit__(self, *exc: Any) -> None: ...
+
+
+class Reader(Protocol):
+    """Reads an upstream with Spark, as rows of ``key, value, partition, offset, timestamp``."""
+
+    def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
+        """From ``start`` on, at most so many records per batch; ``partitions`` are all there are now."""
+        ...
+
+    def bounded(self, lower: Position, upper: Position, *, tasks: int | None = None) -> DataFrame | None:
+        """Exactly ``[lower, upper)``; None when there is nothing in it.
+
+        :param tasks: how many readers share a long range, should there be fewer partitions.
+        """
+        ...
+
+    def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, should a record have stopped Spark's read.
+
+        :param error: what the read failed with; None is the answer when that has another cause.
+        """
+        ...
+
+    def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
+        """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.
+
+        :param start: of the query; its first batch has no predecessor to begin at.
+        """
+        ...
+
+
+class Records(Protocol):
+    """Reads records again apart from Spark, for checks. Use it from one thread, as a context."""
+
+    def read(self, partition: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
+        """The records of ``[lower, upper)`` in order, as batches of ``INPUT_SCHEMA``."""
+        ...
+
+    def excuse(self) -> str | None:
+        """Why a record that was once there may be gone; None where that cannot be."""
+        ...
+
+    def __enter__(self) -> Records: ...
+
+    def __exit__(self, *exc: Any) -> None: ...

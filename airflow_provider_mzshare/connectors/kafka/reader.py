@@ -1,0 +1,77 @@
+"""Reads a Kafka source with Spark: as a stream from a position on, or exactly the range of some ticks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.records import RecordReader
+from airflow_provider_mzshare.connectors.kafka.spark_options import batch_options, parse_offset_log, stream_options
+from airflow_provider_mzshare.core.positions import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
+COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+
+
+class KafkaReader:
+    def __init__(self, spark: SparkSession, config: KafkaConfig, topic: str) -> None:
+        self._spark, self._config, self._topic = spark, config, topic
+        self._readers = f"mzshare-{uuid4().hex[:12]}"
+        # It warns of every group id, in a long text at every read; ours is used by this reader alone.
+        log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+        log4j.core.config.Configurator.setLevel(_PROVIDER, log4j.Level.ERROR)
+
+    def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
+        options = stream_options(self._config, self._topic, start, partitions, max_records)
+        return self._spark.readStream.format("kafka").options(**options).load().select(*COLUMNS)
+
+    def bounded(self, lower: Position, upper: Position, *, tasks: int | None = None) -> DataFrame | None:
+        """Exactly ``[lower, upper)``; None when there is nothing in it.
+
+        :param tasks: how many readers share a long range, should the topic have fewer partitions.
+        """
+        if lower == upper:
+            return None
+        options = batch_options(self._config, self._topic, lower, upper, tasks, readers=self._readers)
+        return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
+
+    def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """By the client that checks use. Spark makes a timestamp of every record's time, asked for or not, and fails on
+        one that has no room there: other records and other tables need not suffer for it.
+        """
+        return self._apart(lower, upper) if stopped_by_a_record(error) else None
+
+    def _apart(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch]:
+        with RecordReader(self._config, self._topic) as records:
+            for partition in upper:
+                yield from records.read(int(partition), lower[partition], upper[partition])
+
+    def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
+        """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.
+
+        :param start: of the query; its first batch has no predecessor to begin at.
+        """
+        lower = self._logged_end(checkpoint, batch_id - 1) if batch_id else start
+        return lower, self._logged_end(checkpoint, batch_id)
+
+    def _logged_end(self, checkpoint: Path, batch_id: int) -> Position:
+        return parse_offset_log((checkpoint / "offsets" / str(batch_id)).read_text(), self._topic)
+
+
+def stopped_by_a_record(error: Exception) -> bool:
+    """Whether Spark could not make a row of a record: told by where the cause comes from, whatever it is."""
+    cause: Any = getattr(error, "java_exception", None)
+    while cause is not None:
+        if any(str(frame.getClassName()).startswith(_CONVERTER) for frame in cause.getStackTrace()):
+            return True
+        cause = cause.getCause()
+    return False

@@ -1,0 +1,142 @@
+"""Reads exactly a range of a topic apart from Spark: for checks, and where Spark cannot. Commits nothing anywhere."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import ConfigResource
+
+from airflow_provider_mzshare.connectors.kafka.clients import Clients, Deadline
+from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.record_times import from_millis
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.errors import NotAuthorized, UpstreamChanged
+
+REQUEST_SECONDS = 10.0
+SILENCE_SECONDS = 60.0
+"""How long a broker may give nothing at all before the read is given up."""
+_POLL_SECONDS = 0.05
+"""A poll waits for this long or for all it may bring, even when the end is there already."""
+MESSAGES = 10_000
+MAX_ANSWER_BYTES = 2**31 - 1
+_OUT_OF_RANGE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+
+
+class RecordReader(Clients):
+    """One consumer of one topic that is in no group. Use it from one thread, as a context."""
+
+    def __init__(self, config: KafkaConfig, topic: str) -> None:
+        super().__init__(config, topic)
+        self._reader: Consumer = self._make(
+            Consumer,
+            {
+                # Demanded by the constructor. Partitions are assigned and nothing is committed: no broker sees it.
+                "group.id": f"mzshare-read-{secrets.token_hex(6)}",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 100,
+                # A single batch may be as large as a broker's limits allow; the default refuses one of 100 MB.
+                "receive.message.max.bytes": MAX_ANSWER_BYTES,
+            },
+        )
+
+    def read(self, partition: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
+        """The committed records of ``[lower, upper)`` in order, as batches of ``INPUT_SCHEMA``.
+
+        The range ends at a record or an end of the log at or past ``upper``: what lies before and was not given is
+        no record (a control record, an aborted one, a hole), as the broker answers in order.
+        """
+        if lower >= upper:
+            return
+        self._reader.assign([TopicPartition(self._topic, partition, lower)])
+        try:
+            ended = False
+            while not ended:
+                taken, ended = self._take(upper)
+                if taken:
+                    yield _batch(partition, taken)
+        finally:
+            self._reader.unassign()
+
+    def _take(self, upper: int) -> tuple[list[Any], bool]:
+        """The next records, and whether the range has ended. Waits until there is one or the other."""
+        begun, deadline = time.monotonic(), Deadline(SILENCE_SECONDS)
+        while True:
+            taken: list[Any] = []
+            message: Any
+            for message in self._reader.consume(MESSAGES, _POLL_SECONDS):
+                if message.error() is None:
+                    if message.offset() >= upper:
+                        return taken, True
+                    taken.append(message)
+                elif self._is_end(message, upper):
+                    return taken, True
+            if taken:
+                self._troubles.forget()
+                return taken, False
+            if not deadline.left or self._troubles.are_final(begun):
+                raise self._unreachable()
+
+    def _is_end(self, message: Any, upper: int) -> bool:
+        error = message.error()
+        if error.code() == KafkaError._PARTITION_EOF:
+            return bool(message.offset() >= upper)
+        if error.code() in _OUT_OF_RANGE:
+            raise UpstreamChanged(
+                "history_gone", f"topic {self._topic!r}, partition {message.partition()}: {error.str()}"
+            )
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise self._denied("READ")
+        # Errors without a topic are of the group, which is not used, or of a broker that may come back.
+        if message.topic() is not None and not error.retriable():
+            raise self._explain(error)
+        return False
+
+    def cleanup_policy(self) -> str | None:
+        """``delete``, ``compact`` or both; None where the right to ask is missing."""
+        deadline = Deadline(REQUEST_SECONDS)
+        topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
+        asked = self.admin.describe_configs([topic], request_timeout=deadline.request)
+        try:
+            (found,) = self.settle(list(asked.values()), deadline)
+        except NotAuthorized:
+            return None
+        return str(found["cleanup.policy"].value)
+
+    def excuse(self) -> str | None:
+        policy = self.cleanup_policy()
+        if policy is None:
+            return "and whether the topic is compacted may not be asked"
+        return "as the topic is compacted" if "compact" in policy else None
+
+    def close(self) -> None:
+        super().close()
+        self._reader.close()
+
+    def __enter__(self) -> RecordReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _batch(partition: int, messages: Sequence[Any]) -> pa.RecordBatch:
+    columns = [
+        pa.array([message.key() for message in messages], pa.binary()),
+        pa.array([message.value() for message in messages], pa.binary()),
+        pa.array([partition] * len(messages), pa.int32()),
+        pa.array([message.offset() for message in messages], pa.int64()),
+        from_millis([message.timestamp()[1] for message in messages]),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)

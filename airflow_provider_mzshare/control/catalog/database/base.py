@@ -1,0 +1,40 @@
+"""What all tables of the catalog share: names of constraints, and positions as text."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlalchemy import BigInteger, Integer, MetaData, Text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import TypeDecorator
+
+from airflow_provider_mzshare.core.positions import Position
+
+COUNTED = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite counts up only plain integers."""
+
+
+class PositionText(TypeDecorator[Position]):
+    """A position as its canonical JSON: equal positions are equal texts."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Position | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.to_json()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Position | None:
+        return None if value is None else Position.from_json(value)
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "%(table_name)s_%(column_0_N_name)s",
+            "uq": "%(table_name)s_%(column_0_N_name)s_key",
+            "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
+            "pk": "%(table_name)s_pkey",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {int: BigInteger, str: Text}

@@ -1,0 +1,304 @@
+"""The catalog's tables as typed rows. No behaviour: rules and transactions live elsewhere."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, false, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from airflow_provider_mzshare.control.catalog.database.base import COUNTED, Base, PositionText
+from airflow_provider_mzshare.control.catalog.database.object_models import ItemKind
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import SourceStatus, TableStatus
+
+JobState = Literal[
+    "launching", "starting", "running", "stopping", "stopped", "finished", "fenced", "stalled", "failed", "lost"
+]
+
+
+class CounterRow(Base):
+    """``item`` numbers the items; its row is also the lock of the namespace. ``backfills`` is the lock of who may start
+    the app of one, counts nothing, and is taken after a source's."""
+
+    __tablename__ = "counters"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[int]
+
+
+class ItemRow(Base):
+    """All kinds of items share one namespace; a dropped item keeps its id and gives its name free."""
+
+    __tablename__ = "items"
+
+    id: Mapped[ItemId] = mapped_column(Text, primary_key=True)
+    number: Mapped[int] = mapped_column(unique=True)
+    kind: Mapped[ItemKind] = mapped_column(Text)
+    schema_name: Mapped[str] = mapped_column(ForeignKey("schemas.name"))
+    name: Mapped[str]
+    created_at: Mapped[int]
+    dropped_at: Mapped[int | None]
+
+    __table_args__ = (
+        Index(
+            "items_live_name",
+            "schema_name",
+            "name",
+            unique=True,
+            sqlite_where=text("dropped_at IS NULL"),
+            postgresql_where=text("dropped_at IS NULL"),
+        ),
+    )
+
+
+class SourceRow(Base):
+    """Whoever writes anything about a source, its tables or its ticks locks this row first."""
+
+    __tablename__ = "sources"
+
+    id: Mapped[ItemId] = mapped_column(Text, ForeignKey("items.id"), primary_key=True)
+    spec: Mapped[str]
+    settings: Mapped[str]
+    incarnation: Mapped[str]
+    start: Mapped[Position] = mapped_column(PositionText)
+    status: Mapped[SourceStatus] = mapped_column(Text)
+    reason: Mapped[str | None]
+    message: Mapped[str | None]
+    desired: Mapped[str]
+    lease_epoch: Mapped[int]
+    lease_job: Mapped[JobId | None] = mapped_column(Text)
+    lease_beat: Mapped[int]
+    compaction_asked: Mapped[int] = mapped_column(server_default="0")
+    """Grows each time maintenance asks the holder to compact."""
+
+
+class Progress:
+    """How far one generation of a table has come, and who brings it on."""
+
+    generation: Mapped[int]
+    status: Mapped[TableStatus] = mapped_column(Text)
+    reason: Mapped[str | None]
+    position: Mapped[Position] = mapped_column(PositionText)
+    next_tick: Mapped[int] = mapped_column(server_default="1")
+    upper: Mapped[int]
+    since: Mapped[int]
+    rows: Mapped[int]
+    errors: Mapped[int]
+    backfill_id: Mapped[BackfillId | None] = mapped_column(Text)
+
+
+class TableRow(Progress, Base):
+    """A table, with the progress of its current generation."""
+
+    __tablename__ = "tables"
+
+    id: Mapped[ItemId] = mapped_column(Text, ForeignKey("items.id"), primary_key=True)
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), index=True)
+    spec: Mapped[str]
+    spec_version: Mapped[int]
+    start: Mapped[Position] = mapped_column(PositionText)
+    start_tick: Mapped[int] = mapped_column(server_default="1")
+    """Its first tick: what a new generation begins with."""
+    since_noted: Mapped[int] = mapped_column(server_default="0")
+    """``since`` as maintenance found it at ``since_noted_at``: once that is long enough ago, what is older may go."""
+    since_noted_at: Mapped[int] = mapped_column(server_default="0")
+
+
+class ReplacementRow(Progress, Base):
+    """A new generation that is filled beside the current one, until a tick puts it in its place."""
+
+    __tablename__ = "replacements"
+
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+
+
+class SwapRow(Base):
+    """A generation that was replaced: it answers reads from before ``mz_timestamp``, up to its own ``upper``."""
+
+    __tablename__ = "swaps"
+
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+    generation: Mapped[int] = mapped_column(primary_key=True)
+    mz_timestamp: Mapped[int]
+    upper: Mapped[int]
+
+
+class BackfillRow(Base):
+    """A backfill is over when no table refers to it; the row stays, for its certificates."""
+
+    __tablename__ = "backfills"
+
+    id: Mapped[BackfillId] = mapped_column(Text, primary_key=True)
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), index=True)
+    created_at: Mapped[int]
+    history_tick: Mapped[int]
+    history_upper: Mapped[Position] = mapped_column(PositionText)
+    lease_epoch: Mapped[int]
+    lease_job: Mapped[JobId | None] = mapped_column(Text)
+    lease_beat: Mapped[int]
+    alone: Mapped[bool] = mapped_column(server_default=false())
+    """Split off from one whose app died time after time: it is not merged with others."""
+    queued_at: Mapped[int | None]
+    """Its place in the queue for an app: set when it was to be started and too many ran, until it is started."""
+
+
+class BackfillTableRow(Base):
+    """What a backfill has written for one table."""
+
+    __tablename__ = "backfill_tables"
+
+    backfill_id: Mapped[BackfillId] = mapped_column(Text, ForeignKey("backfills.id"), primary_key=True)
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+    generation: Mapped[int]
+    heals: Mapped[bool]
+    """The generation had ticks before."""
+    from_tick: Mapped[int]
+    from_position: Mapped[Position] = mapped_column(PositionText)
+    rows: Mapped[int]
+    errors: Mapped[int]
+    data_hash: Mapped[str]
+    errors_hash: Mapped[str]
+    records: Mapped[int]
+    """Offsets it has gone through, in groups that took ``busy_ms`` together: its rate."""
+    busy_ms: Mapped[int]
+    ahead: Mapped[int] = mapped_column(server_default="0")
+    """Offsets past the table's position that some run has read already: progress within a group, for people."""
+    groups: Mapped[int] = mapped_column(server_default="0")
+    """How many that had records: what the rate was measured in."""
+    asked_as: Mapped[BackfillId] = mapped_column(Text, server_default="")
+    """The backfill that it was asked for with: another one, where that was merged into this."""
+
+
+class CertificateRow(Base):
+    """The proof of a cutover: who wrote which range, with row counts and hashes."""
+
+    __tablename__ = "certificates"
+
+    number: Mapped[int] = mapped_column(COUNTED, primary_key=True, autoincrement=True)
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), index=True)
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
+    generation: Mapped[int]
+    backfill_id: Mapped[BackfillId] = mapped_column(Text, ForeignKey("backfills.id"))
+    tick: Mapped[int]
+    mz_timestamp: Mapped[int]
+    from_tick: Mapped[int]
+    history_tick: Mapped[int]
+    start: Mapped[Position] = mapped_column(PositionText)
+    history_upper: Mapped[Position] = mapped_column(PositionText)
+    cutover: Mapped[Position] = mapped_column(PositionText)
+    rows: Mapped[int]
+    errors: Mapped[int]
+    data_hash: Mapped[str]
+    errors_hash: Mapped[str]
+    backfill_jobs: Mapped[str]
+    ingestion_job: Mapped[JobId | None] = mapped_column(Text)
+    created_at: Mapped[int]
+
+
+class CollectionRow(Base):
+    """``path`` is relative to the warehouse."""
+
+    __tablename__ = "collections"
+
+    id: Mapped[CollectionId] = mapped_column(Text, primary_key=True)
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"))
+    generation: Mapped[int]
+    role: Mapped[str]
+    path: Mapped[str]
+    created_at: Mapped[int]
+
+    __table_args__ = (UniqueConstraint("table_id", "generation", "role"),)
+
+
+class TickRow(Base):
+    __tablename__ = "ticks"
+
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    lower: Mapped[Position] = mapped_column(PositionText)
+    upper: Mapped[Position] = mapped_column(PositionText)
+    mz_timestamp: Mapped[int]
+    minted_at: Mapped[int]
+    committed_at: Mapped[int | None]
+    committed: Mapped[bool]
+    epoch: Mapped[int]
+    job_id: Mapped[JobId | None] = mapped_column(Text)
+    attempts: Mapped[int]
+    suspect: Mapped[ItemId | None] = mapped_column(Text)
+    deaths: Mapped[int]
+    repaired: Mapped[bool]
+    stats: Mapped[str | None]
+
+    __table_args__ = (UniqueConstraint("source_id", "mz_timestamp"),)
+
+
+class MembershipRow(Base):
+    """A table takes part in the ticks from ``joined_at`` to before ``left_at``."""
+
+    __tablename__ = "membership"
+
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+    joined_at: Mapped[int] = mapped_column(primary_key=True)
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
+    generation: Mapped[int]
+    spec_version: Mapped[int]
+    left_at: Mapped[int | None]
+    reason: Mapped[str | None]
+
+    __table_args__ = (
+        Index(
+            "membership_current",
+            "source_id",
+            sqlite_where=text("left_at IS NULL"),
+            postgresql_where=text("left_at IS NULL"),
+        ),
+    )
+
+
+class CommitRow(Base):
+    """The log entry of a collection that carries a tick; a tick without rows has none."""
+
+    __tablename__ = "commits"
+
+    collection_id: Mapped[CollectionId] = mapped_column(Text, ForeignKey("collections.id"), primary_key=True)
+    mz_timestamp: Mapped[int] = mapped_column(primary_key=True)
+    tick: Mapped[int]
+    version: Mapped[int]
+    rows: Mapped[int]
+    hash: Mapped[str]
+    first_timestamp: Mapped[int] = mapped_column(server_default="0")
+    """The time of the first tick it carries: a backfill writes several ticks in one commit."""
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
+class JobRow(Base):
+    """One run of an app; the row is written before the launch."""
+
+    __tablename__ = "jobs"
+
+    number: Mapped[int] = mapped_column(COUNTED, primary_key=True, autoincrement=True)
+    id: Mapped[JobId] = mapped_column(Text, unique=True)
+    kind: Mapped[str]
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"))
+    backfill_id: Mapped[BackfillId | None] = mapped_column(Text)
+    state: Mapped[JobState] = mapped_column(Text)
+    launcher: Mapped[str]
+    master: Mapped[str | None]
+    host: Mapped[str | None]
+    pid: Mapped[int | None]
+    pid_started: Mapped[float | None]
+    folder: Mapped[str]
+    created_at: Mapped[int]
+    started_at: Mapped[int | None]
+    running_at: Mapped[int | None]
+    ended_at: Mapped[int | None]
+    stop_requested: Mapped[bool]
+    error: Mapped[str | None]
+    exit_code: Mapped[int | None]
+    ui_url: Mapped[str | None]
+    """Of Spark's own pages, where they are switched on."""
+
+    __table_args__ = (Index("jobs_source", "source_id", "number"), Index("jobs_backfill", "backfill_id", "number"))

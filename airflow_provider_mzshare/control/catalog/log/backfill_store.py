@@ -1,0 +1,132 @@
+"""A backfill's part of a source's log, in the catalog: behind the source's lock, under the backfill's own lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from sqlalchemy import select, tuple_, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.damages import note_damage
+from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import BackfillRow, CollectionRow, TickRow
+from airflow_provider_mzshare.control.catalog.log.follows import write_followed, write_reading
+from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state, to_tick
+from airflow_provider_mzshare.control.catalog.log.writers import (
+    CatalogMember,
+    knows_tick,
+    last_written,
+    members_of,
+    written_collections,
+)
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
+from airflow_provider_mzshare.core.ticklog.state import BackfillState, Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Reading
+
+
+class CatalogBackfillStore(BackfillStore):
+    def __init__(self, catalog: Catalog, source_id: ItemId, backfill_id: BackfillId) -> None:
+        self._catalog, self._source_id, self._backfill_id = catalog, source_id, backfill_id
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def load(self) -> SourceState:
+        with self._catalog.read() as session:
+            return load_state(session, get_source(session, self._source_id))
+
+    def settings(self) -> SourceSettings:
+        with self._catalog.read() as session:
+            return SourceSettings.model_validate_json(get_source(session, self._source_id).settings)
+
+    def ticks(self, first: int, limit: int) -> Sequence[Tick]:
+        query = select(TickRow).where(TickRow.source_id == self._source_id, TickRow.number >= first)
+        with self._catalog.read() as session:
+            return [to_tick(row) for row in session.scalars(query.order_by(TickRow.number).limit(limit))]
+
+    def members(self, table_ids: Collection[ItemId]) -> Sequence[CatalogMember]:
+        with self._catalog.read() as session:
+            state = load_state(session, get_source(session, self._source_id))
+            mine = backfill_rules.arriving(state, self._backfill_id)
+            wanted = [(table_id, mine[table_id].generation) for table_id in table_ids if table_id in mine]
+            return members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted))
+
+    def collections(self) -> Sequence[CollectionId]:
+        return [name for member in self.members(self._mine()) for name in (member.data, member.errors)]
+
+    def _mine(self) -> Collection[ItemId]:
+        return backfill_rules.arriving(self.load(), self._backfill_id)
+
+    def knows(self, mz_timestamp: int) -> bool:
+        with self._catalog.read() as session:
+            return knows_tick(session, self._source_id, mz_timestamp)
+
+    def last_written(self) -> Mapping[CollectionId, int]:
+        with self._catalog.read() as session:
+            return last_written(session, written_collections(self._source_id))
+
+    def note_damage(self, collection_id: CollectionId, problem: str) -> None:
+        with self._catalog.write() as session:
+            note_damage(session, collection_id, problem)
+
+    def advance_since(self, holder: Holder) -> None:
+        """Nothing to do: the groups move it for a new table, and a healing one keeps what it had."""
+
+    # ── the lease ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def lease(self) -> Lease:
+        return self._present(self.load()).lease
+
+    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder:
+        lease = self._change_lease(lambda lease: rules.claim(lease, job_id, stood_still=stood_still))
+        return Holder(job_id=job_id, epoch=lease.epoch)
+
+    def beat(self, holder: Holder) -> None:
+        self._change_lease(lambda lease: rules.beat(lease, holder))
+
+    def release(self, holder: Holder) -> None:
+        self._change_lease(lambda lease: rules.release(lease, holder))
+
+    def _present(self, state: SourceState) -> BackfillState:
+        return backfill_rules.check_present(state, self._backfill_id)
+
+    def _change_lease(self, decide: Callable[[Lease], Lease]) -> Lease:
+        with self._catalog.locked(self._source_id) as (session, state):
+            before = self._present(state).lease
+            after = decide(before)
+            _write_lease(session, self._backfill_id, before, after)
+            return after
+
+    # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def follow(
+        self,
+        holder: Holder,
+        *,
+        first: int,
+        last: Tick,
+        outcomes: Mapping[ItemId, Outcome],
+        stats: Mapping[str, float],
+    ) -> Followed:
+        with self._catalog.locked(self._source_id) as (session, state):
+            followed = backfill_rules.follow(
+                state, self._backfill_id, holder, first=first, last=last, outcomes=outcomes
+            )
+            write_followed(session, state, self._backfill_id, last, outcomes, followed, stats)
+            return followed
+
+    def note_reading(self, holder: Holder, reading: Reading) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            backfill_rules.check_backfill(state, self._backfill_id, holder)
+            mine = backfill_rules.arriving(state, self._backfill_id)
+            still = [one for one in reading.tables if one in mine and mine[one].next_tick == reading.first]
+            write_reading(session, self._backfill_id, still, reading.records)
+
+
+def _write_lease(session: Session, backfill_id: BackfillId, before: Lease, after: Lease) -> None:
+    same = (BackfillRow.lease_epoch == before.epoch, BackfillRow.lease_beat == before.beat)
+    values = {"lease_epoch": after.epoch, "lease_job": after.job_id, "lease_beat": after.beat}
+    change(session, update(BackfillRow).where(BackfillRow.id == backfill_id, *same).values(values), 1, "the lease")

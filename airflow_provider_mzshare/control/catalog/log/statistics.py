@@ -1,0 +1,71 @@
+"""Counters, moved on in the transactions that commit ticks: a replay counts nothing twice.
+
+A table's rows are counted where its progress is. Here are a source's reads, and what tables had in generations that
+are there no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ticklog.state import Committed, Done, Outcome, Tick
+
+_GROW = (
+    " ON CONFLICT (id) DO UPDATE SET "
+    "messages_received = statistics.messages_received + excluded.messages_received, "
+    "bytes_received = statistics.bytes_received + excluded.bytes_received, "
+    "updates_staged = statistics.updates_staged + excluded.updates_staged, "
+    "updates_committed = statistics.updates_committed + excluded.updates_committed"
+)
+_READ = text("INSERT INTO statistics (id, messages_received, bytes_received) VALUES (:id, :messages, :bytes)" + _GROW)
+_KEEP = "INSERT INTO statistics (id, messages_received, updates_staged, updates_committed) SELECT "
+_KEEP_CURRENT = text(_KEEP + "id, rows + errors, rows + errors, rows + errors FROM tables WHERE id = :id" + _GROW)
+_KEEP_REPLACEMENT = text(
+    _KEEP + "table_id, rows + errors, rows + errors, 0 FROM replacements WHERE table_id = :id" + _GROW
+)
+_NOTE_END = text(
+    "INSERT INTO statistics (id, offset_known) VALUES (:id, :known) ON CONFLICT (id) DO UPDATE SET "
+    "offset_known = CASE WHEN excluded.offset_known > statistics.offset_known THEN excluded.offset_known "
+    "ELSE statistics.offset_known END"
+)
+
+
+def count_tick(session: Session, source_id: ItemId, committed: Committed, stats: Mapping[str, float]) -> None:
+    """What the read of a tick that is being committed brought. One that is empty changes no counter."""
+    tick = committed.tick
+    if tick.lower != tick.upper:
+        messages, size = _received(tick, committed.outcomes.values(), stats)
+        session.execute(_READ, {"id": source_id, "messages": messages, "bytes": size})
+
+
+def keep_current(session: Session, table_id: ItemId) -> None:
+    """Its generation is about to be replaced: what was counted of it could be read."""
+    session.execute(_KEEP_CURRENT, {"id": table_id})
+
+
+def keep_replacement(session: Session, table_id: ItemId) -> None:
+    """Its new generation is about to be given up: it was written, and never read."""
+    session.execute(_KEEP_REPLACEMENT, {"id": table_id})
+
+
+def _received(tick: Tick, outcomes: Iterable[Outcome], stats: Mapping[str, float]) -> tuple[int, int]:
+    """What the read of the tick brought: told by the pass, else by a commit that a predecessor made of it.
+
+    Where nobody tells (nothing was read, or long ago), a record per offset is the best there is.
+    """
+    if "messages" in stats:
+        return int(stats["messages"]), int(stats.get("bytes", 0))
+    for outcome in outcomes:
+        for written in outcome.written if isinstance(outcome, Done) else ():
+            if written.messages is not None:
+                return written.messages, written.bytes
+    return tick.upper.gap(tick.lower), 0
+
+
+def note_end(session: Session, source_id: ItemId, known: int) -> None:
+    """The upstream's end, summed over partitions; it is not known to be less than it was."""
+    session.execute(_NOTE_END, {"id": source_id, "known": known})

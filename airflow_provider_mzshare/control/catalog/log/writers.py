@@ -1,0 +1,88 @@
+"""What a writer of collections asks the catalog, whichever app it is in. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.database.models import (
+    CollectionRow,
+    CommitRow,
+    ItemRow,
+    TableRow,
+    TickRow,
+)
+from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
+from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
+from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.specs import TableSpec
+
+
+@dataclass(frozen=True)
+class CatalogMember:
+    """A table in one generation, with all a writer needs. Paths are relative to the warehouse."""
+
+    table_id: ItemId
+    name: str
+    spec: TableSpec
+    generation: int
+    spec_version: int
+    data: CollectionId
+    errors: CollectionId
+    data_path: str
+    errors_path: str
+
+
+def members_of(session: Session, which: ColumnElement[bool]) -> Sequence[CatalogMember]:
+    """Tables, each in the one generation that ``which`` chooses, oldest first."""
+    query = (
+        select(TableRow, ItemRow, CollectionRow)
+        .select_from(TableRow)
+        .join(ItemRow, known_as())
+        .join(CollectionRow, CollectionRow.table_id == TableRow.id)
+        .where(which)
+    )
+    found: dict[ItemId, tuple[TableRow, ItemRow, dict[str, CollectionRow]]] = {}
+    for table, item, collection in session.execute(query):
+        found.setdefault(table.id, (table, item, {}))[2][collection.role] = collection
+    return [_member(*found[table_id]) for table_id in sorted(found, key=lambda table_id: int(table_id[1:]))]
+
+
+def _member(table: TableRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:
+    data, errors = collections["data"], collections["errors"]
+    return CatalogMember(
+        table_id=table.id,
+        name=display_name((item.schema_name, item.name)),
+        spec=parse_table_spec(table.spec),
+        generation=data.generation,
+        spec_version=table.spec_version,
+        data=data.id,
+        errors=errors.id,
+        data_path=data.path,
+        errors_path=errors.path,
+    )
+
+
+def knows_tick(session: Session, source_id: ItemId, mz_timestamp: int) -> bool:
+    query = select(TickRow.number).where(TickRow.source_id == source_id, TickRow.mz_timestamp == mz_timestamp)
+    return session.scalar(query) is not None
+
+
+def written_collections(source_id: ItemId) -> Select[CollectionId]:
+    """All of a source's tables that are not dropped, in every generation."""
+    return (
+        select(CollectionRow.id)
+        .join(TableRow, TableRow.id == CollectionRow.table_id)
+        .where(TableRow.source_id == source_id, TableRow.status != "dropped")
+    )
+
+
+def last_written(session: Session, collections: Select[CollectionId]) -> Mapping[CollectionId, int]:
+    """Per collection, the time of its last commit that the catalog knows."""
+    last = select(func.max(CommitRow.mz_timestamp)).where(CommitRow.collection_id == CollectionRow.id)
+    query = select(CollectionRow.id, last.scalar_subquery()).where(CollectionRow.id.in_(collections))
+    return {collection: time for collection, time in session.execute(query) if time is not None}

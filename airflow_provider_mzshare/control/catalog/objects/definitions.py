@@ -1,0 +1,87 @@
+"""A source and all that is defined on it, as one value: what a migration starts from and what it ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import Field
+
+from airflow_provider_mzshare.control.catalog.database.object_models import ItemKind
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name
+from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, Spec, TableSpec
+
+
+class Item(Spec):
+    """What every object has. Its id is for ever; kind and name may change."""
+
+    id: str
+    kind: ItemKind
+    name: Name
+
+
+class Source(Item):
+    kind: ItemKind = "source"
+    spec: SourceSpec
+    settings: SourceSettings = SourceSettings()
+
+
+class Table(Item):
+    """A table, a subsource or a hidden output: all are tables of the source underneath."""
+
+    kind: ItemKind = "table"
+    spec: TableSpec
+
+
+class Progress(Item):
+    """A legacy name under which the source's progress is read."""
+
+    kind: ItemKind = "progress"
+
+
+class View(Item):
+    """``query`` names what it reads by id, and ``reads`` lists these ids."""
+
+    kind: ItemKind = "view"
+    query: str
+    reads: tuple[str, ...] = ()
+
+
+class Comment(Spec):
+    """On a column of the object."""
+
+    object_id: str
+    column: str
+    comment: str
+
+
+class Definitions(Spec):
+    source: Source
+    tables: tuple[Table, ...] = ()
+    output: str | None = None
+    """The id of the table that the source itself stands for, while it is a legacy source of one output."""
+    progress: Progress | None = None
+    views: tuple[View, ...] = ()
+    """Those that read something of the source directly."""
+    comments: tuple[Comment, ...] = ()
+    """On columns of what may change its id or be dropped: the source, its output, its progress name."""
+    others: Mapping[str, Name] = Field(default_factory=dict)
+    """What the views read besides, by id."""
+
+    def items(self) -> Iterator[Item]:
+        yield self.source
+        yield from self.tables
+        if self.progress:
+            yield self.progress
+        yield from self.views
+
+    def item(self, item_id: str) -> Item | None:
+        return next((item for item in self.items() if item.id == item_id), None)
+
+    def names(self) -> dict[str, Name]:
+        """By which name each id is known; a hidden output by its source's."""
+        known = {**self.others, **{item.id: item.name for item in self.items()}}
+        return {**known, self.output: self.source.name} if self.output else known
+
+    @property
+    def is_legacy(self) -> bool:
+        return self.source.spec.legacy is not None

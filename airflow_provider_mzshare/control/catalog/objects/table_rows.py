@@ -1,0 +1,106 @@
+"""The rows of tables: many are added, or leave, for the price of one. The caller owns the transaction and the locks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.database.batches import batches
+from airflow_provider_mzshare.control.catalog.database.models import MembershipRow, ReplacementRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.log.arrivals import bring_up
+from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.objects.collection_rows import add_collections
+from airflow_provider_mzshare.control.catalog.objects.item_names import retire_items
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.errors import UnknownItem
+
+_NO_SYNC: dict[str, Any] = {"synchronize_session": False}
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table whose item is there, of whatever kind. Without ``snapshot`` it begins where the log ends now."""
+
+    id: ItemId
+    spec: TableSpec
+    snapshot: bool = True
+
+
+def add_tables(session: Session, state: SourceState, new: Sequence[NewTable]) -> BackfillId | None:
+    """The rows and the collections of tables of one source; the backfill that brings up those that come late."""
+    joining = {table.id for table in new if not table.snapshot or state.upper == state.start}
+    session.execute(insert(TableRow), [_row(state, table, table.id in joining) for table in new])
+    add_collections(session, [table.id for table in new], generation=1)
+    late = [table.id for table in new if table.id not in joining]
+    if not late:
+        return None
+    return bring_up(session, state, late, generation=1, from_tick=1, from_position=state.start, heals=False)
+
+
+def _row(state: SourceState, table: NewTable, joins: bool) -> dict[str, Any]:
+    return {
+        "id": table.id,
+        "source_id": state.source_id,
+        "spec": table.spec.model_dump_json(),
+        "spec_version": 1,
+        "generation": 1,
+        "status": "created" if joins else "backfilling",
+        "start": state.start if table.snapshot else state.upper,
+        "start_tick": 1 if table.snapshot else state.last_number + 1,
+        "position": state.upper if joins else state.start,
+        "next_tick": state.last_number + 1 if joins else 1,
+        "upper": 0,
+        "since": 0,
+        "rows": 0,
+        "errors": 0,
+    }
+
+
+def remove_tables(session: Session, table_ids: Sequence[ItemId]) -> None:
+    """They leave at once, a pending tick included; their names are free."""
+    by_source = _by_source(session, table_ids)
+    for source_id, of_source in by_source.items():
+        lock_source(session, source_id)
+        first_without = _first_open_tick(session, source_id)
+        for some in batches(of_source):
+            _leave(session, some, first_without)
+    retire_items(session, table_ids)
+
+
+def _by_source(session: Session, table_ids: Sequence[ItemId]) -> dict[ItemId, list[ItemId]]:
+    found: dict[ItemId, ItemId] = {}
+    for some in batches(table_ids):
+        present = select(TableRow.id, TableRow.source_id).where(TableRow.id.in_(some), TableRow.status != "dropped")
+        found |= {row.id: row.source_id for row in session.execute(present)}
+    by_source: dict[ItemId, list[ItemId]] = {}
+    for table_id in table_ids:
+        if table_id not in found:
+            raise UnknownItem("table", table_id)
+        by_source.setdefault(found[table_id], []).append(table_id)
+    return by_source
+
+
+def _first_open_tick(session: Session, source_id: ItemId) -> int:
+    """That is pending, else the one to come. Not the source's whole state: that is as long as its list of tables."""
+    of_source = TickRow.source_id == source_id
+    committed = session.scalar(select(func.max(TickRow.number)).where(of_source, TickRow.committed)) or 0
+    pending = session.scalar(select(func.min(TickRow.number)).where(of_source, TickRow.number > committed))
+    return committed + 1 if pending is None else pending
+
+
+def _leave(session: Session, table_ids: Collection[ItemId], first_without: int) -> None:
+    dropped = update(TableRow).where(TableRow.id.in_(table_ids)).values(status="dropped", backfill_id=None)
+    left = (
+        update(MembershipRow)
+        .where(MembershipRow.table_id.in_(table_ids), MembershipRow.left_at.is_(None))
+        .values(left_at=first_without, reason="dropped")
+    )
+    replaced = delete(ReplacementRow).where(ReplacementRow.table_id.in_(table_ids))
+    for statement in (dropped, replaced, left):
+        session.execute(statement, execution_options=_NO_SYNC)

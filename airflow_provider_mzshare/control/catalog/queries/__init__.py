@@ -1,0 +1,1 @@
+"""Questions about many things at once, each answered from one snapshot. Nothing here changes anything."""

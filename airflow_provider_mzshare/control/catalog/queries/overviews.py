@@ -1,0 +1,238 @@
+"""What a person wants to know about a source or a table, gathered from one snapshot. Changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import ColumnElement, case, func, select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.damages import current_damage
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import BackfillTableRow, ItemRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
+from airflow_provider_mzshare.control.catalog.log.queue import Place, places
+from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state
+from airflow_provider_mzshare.control.catalog.objects.lookup import (
+    SourceItem,
+    TableItem,
+    get_source_item,
+    get_table_item,
+    list_tables,
+)
+from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
+from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus
+
+RATE_TICKS = 20
+"""A rate is taken over so many ticks."""
+
+
+@dataclass(frozen=True)
+class TickOverview:
+    number: int
+    lower: Position
+    upper: Position
+    mz_timestamp: int
+    minted_at: int
+    committed_at: int | None
+    attempts: int
+    repaired: bool
+    stats: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class SourceOverview:
+    item: SourceItem
+    position: Position
+    """Up to here everything is committed."""
+    last_tick: TickOverview | None
+    pending_tick: TickOverview | None
+    age_ms: int | None
+    """Since the last commit, by the wall clock."""
+    rate: float | None
+    """Offsets per second over the last ticks; None while there are too few."""
+    tables: Mapping[str, int]
+    """How many per status; damaged ones count as that alone."""
+    job: Job | None
+    """The newest of its ingestion app, running or ended."""
+
+
+@dataclass(frozen=True)
+class ArrivalOverview:
+    """How far a table, or the new generation that is to replace it, has been brought up."""
+
+    generation: int
+    replaces: bool
+    """It is filled beside the current generation, which goes on."""
+    status: TableStatus
+    reason: str | None
+    position: Position
+    lag: int
+    """Ticks minted that it has not got."""
+    behind: int
+    """Offsets in them."""
+    done: int
+    """Offsets that its backfill has gone through, of ``total`` up to the end of the log; within a group, has read."""
+    total: int
+    rate: float | None
+    """Offsets per second while its backfill is at work; None before its first group with records."""
+    backfill_id: BackfillId | None
+    """None when it has stalled."""
+    job: Job | None
+    """That of its backfill which runs, or else the newest."""
+    samples: int = 0
+    """Groups that the rate was measured in."""
+    place: Place | None = None
+    """In the queue of backfills that wait for an app."""
+
+
+@dataclass(frozen=True)
+class TableOverview:
+    item: TableItem
+    source: str
+    behind: int
+    """Offsets that the source has committed and the table has not."""
+    arrival: ArrivalOverview | None = None
+
+
+def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None = None) -> SourceOverview:
+    item = get_source_item(session, source_id)
+    committed = _ticks(session, source_id, TickRow.committed.is_(True))
+    pending = _ticks(session, source_id, TickRow.number > (committed[0].number if committed else 0))
+    last = committed[0] if committed else None
+    jobs = last_jobs(session, source_id, limit=1, kind="ingest")
+    now = wall_ms() if now_ms is None else now_ms
+    return SourceOverview(
+        item=item,
+        position=last.upper if last else item.start,
+        last_tick=last,
+        pending_tick=pending[-1] if pending else None,
+        age_ms=max(0, now - last.committed_at) if last and last.committed_at is not None else None,
+        rate=rate_of(committed),
+        tables=_statuses(session, source_id),
+        job=jobs[0] if jobs else None,
+    )
+
+
+def _statuses(session: Session, source_id: ItemId) -> Counter[str]:
+    """How many tables are in which status; counted where they are, for a source may have thousands."""
+    shown = case((current_damage().is_not(None), "damaged"), else_=TableRow.status)
+    statuses = select(shown.label("status")).select_from(TableRow).join(ItemRow, known_as())
+    present = statuses.where(
+        TableRow.source_id == source_id, TableRow.status != "dropped", ItemRow.dropped_at.is_(None)
+    ).subquery()
+    counted = select(present.c.status, func.count()).group_by(present.c.status)
+    return Counter({row.status: row[1] for row in session.execute(counted)})
+
+
+def current_overview(session: Session, source_id: ItemId) -> SourceOverview:
+    """Of two jobs launched at once the one that runs counts, not the newer one that found the source taken."""
+    overview = source_overview(session, source_id)
+    active = active_jobs(session, source_id, kind="ingest")
+    return replace(overview, job=active[0]) if active else overview
+
+
+def table_overview(session: Session, table_id: ItemId) -> TableOverview:
+    item = get_table_item(session, table_id)
+    source = source_overview(session, item.source_id)
+    arrival = arrival_overviews(session, item.source_id).get(table_id)
+    return TableOverview(item, source.item.display, source.position.gap(item.position), arrival)
+
+
+def table_overviews(
+    session: Session, source_id: ItemId, source: SourceOverview | None = None
+) -> Sequence[TableOverview]:
+    """All tables of a source, oldest first.
+
+    :param source: as it is, if somebody has looked already.
+    """
+    source = source or source_overview(session, source_id)
+    arrivals = arrival_overviews(session, source_id)
+    return [
+        TableOverview(item, source.item.display, source.position.gap(item.position), arrivals.get(item.id))
+        for item in list_tables(session, source_id)
+    ]
+
+
+def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, ArrivalOverview]:
+    """Tables of a source that are being brought up, and new generations, also such as have stalled."""
+    state = load_state(session, get_source(session, source_id))
+    coming = rules.arriving(state) | dict(state.replacements)
+    jobs = {one: _backfill_job(session, source_id, one) for one in {t.backfill_id for t in coming.values()} if one}
+    queued = places(session) if not all(job and job.is_active for job in jobs.values()) else {}
+    written = select(BackfillTableRow).where(BackfillTableRow.backfill_id.in_(jobs))
+    rows = session.scalars(written.execution_options(populate_existing=True)) if jobs else ()
+    wrote = {(row.backfill_id, row.table_id): row for row in rows}
+    found = {
+        table_id: _arrival(state, table, wrote.get((table.backfill_id, table_id)) if table.backfill_id else None, jobs)
+        for table_id, table in coming.items()
+    }
+    return {
+        table_id: replace(one, place=queued.get(one.backfill_id) if one.backfill_id else None)
+        for table_id, one in found.items()
+    }
+
+
+def _arrival(
+    state: SourceState, table: TableState, wrote: BackfillTableRow | None, jobs: Mapping[BackfillId, Job | None]
+) -> ArrivalOverview:
+    began = wrote.from_position if wrote else table.start
+    total, ahead = state.upper.gap(began), wrote.ahead if wrote else 0
+    return ArrivalOverview(
+        generation=table.generation,
+        replaces=rules.is_replacement(state, table),
+        status=table.status,
+        reason=table.reason,
+        position=table.position,
+        lag=rules.lag(state, table),
+        behind=state.upper.gap(table.position),
+        done=min(total, table.position.gap(began) + ahead),
+        total=total,
+        rate=wrote.records * 1000 / wrote.busy_ms if wrote and wrote.busy_ms and wrote.records else None,
+        backfill_id=table.backfill_id,
+        job=jobs.get(table.backfill_id) if table.backfill_id else None,
+        samples=wrote.groups if wrote else 0,
+    )
+
+
+def _backfill_job(session: Session, source_id: ItemId, backfill_id: BackfillId) -> Job | None:
+    active = active_jobs(session, source_id, backfill_id=backfill_id)
+    newest = active or last_jobs(session, source_id, 1, backfill_id=backfill_id)
+    return newest[0] if newest else None
+
+
+def rate_of(ticks: Sequence[TickOverview]) -> float | None:
+    """Offsets per second between the oldest commit and the newest; ``ticks`` are newest first."""
+    if len(ticks) < 2:
+        return None
+    newest, oldest = ticks[0], ticks[-1]
+    if newest.committed_at is None or oldest.committed_at is None or newest.committed_at <= oldest.committed_at:
+        return None
+    return newest.upper.gap(oldest.upper) * 1000 / (newest.committed_at - oldest.committed_at)
+
+
+def _ticks(session: Session, source_id: ItemId, which: ColumnElement[bool]) -> list[TickOverview]:
+    """Newest first."""
+    query = select(TickRow).where(TickRow.source_id == source_id, which).order_by(TickRow.number.desc())
+    rows = session.scalars(query.limit(RATE_TICKS).execution_options(populate_existing=True))
+    return [_tick(row) for row in rows]
+
+
+def _tick(row: TickRow) -> TickOverview:
+    return TickOverview(
+        number=row.number,
+        lower=row.lower,
+        upper=row.upper,
+        mz_timestamp=row.mz_timestamp,
+        minted_at=row.minted_at,
+        committed_at=row.committed_at,
+        attempts=row.attempts,
+        repaired=row.repaired,
+        stats=json.loads(row.stats) if row.stats else {},
+    )

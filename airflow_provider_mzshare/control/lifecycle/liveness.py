@@ -1,0 +1,34 @@
+"""What a reader is told of tables that are not live: their state, how far they are, the next step. Pure.
+
+It is about reads of what is there now. As of a time or a tick an answer is final, whatever state the table is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from airflow_provider_mzshare.control import hints
+from airflow_provider_mzshare.control.catalog.queries.standings import Standing
+from airflow_provider_mzshare.control.lifecycle.live_errors import NotLive, NotLiveYet
+
+NotLiveTables = Callable[[Sequence[Standing]], None]
+"""Called with the tables of a read that are not live, before any row is read, if there are such."""
+
+
+def ignore(tables: Sequence[Standing]) -> None:
+    """For whoever takes what there is."""
+
+
+def refuse(tables: Sequence[Standing]) -> None:
+    """For whoever wants all rows or none."""
+    error = NotLive if any(table.status == "stalled" for table in tables) else NotLiveYet
+    raise error("; ".join(f"table {table.table} is {table.far}" for table in tables), hint=next_step(tables[0]))
+
+
+def remark(table: Standing) -> str:
+    """One line, for whoever is given what there is."""
+    return f"table {table.table} is {table.far}: it has not got all rows. Try: {next_step(table)}"
+
+
+def next_step(table: Standing) -> str:
+    return hints.resume(table.table) if table.status == "stalled" else hints.become_live(table.table)

@@ -1,0 +1,285 @@
+"""Reads what has a name, at a time: the catalog says which versions answer, storage or Spark brings the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.reads import (
+    EMPTY_VERSION,
+    ReadPoint,
+    consistent_cut,
+    table_read_point,
+)
+from airflow_provider_mzshare.control.catalog.queries.standings import standings
+from airflow_provider_mzshare.control.lifecycle.check_table import explain
+from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
+from airflow_provider_mzshare.control.sql.script import parse_name
+from airflow_provider_mzshare.control.views.progress import Progress, progress_of
+from airflow_provider_mzshare.control.views.read_view import ReadPlan, open_plan, plan_view, run_plan
+from airflow_provider_mzshare.control.views.readable import Relation, find_relation
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.collections.collection import collection_exists
+from airflow_provider_mzshare.storage.collections.rows import choose_columns, read_batches, read_spark
+from airflow_provider_mzshare.storage.fanout.plan import arrow_schema, errors_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Query:
+    """What of a table to read. ``ordered``: by tick, partition and offset."""
+
+    columns: Sequence[str] | None = None
+    errors: bool = False
+    with_system_columns: bool = False
+    limit: int | None = None
+    ordered: bool = False
+
+
+EVERYTHING = Query()
+
+READ_ERRORS = (NotReadable, OSError, DeltaError, pa.ArrowException)
+"""What a read ends with where files or versions are not as the catalog says."""
+
+
+def read_table(
+    catalog: Catalog,
+    warehouse: str,
+    name: str,
+    query: Query = EVERYTHING,
+    *,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+    jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
+) -> pa.Table:
+    """The rows of a table, a view or a source's progress now, or as of a time or tick.
+
+    A table that nothing has been written to yet is empty. Rows of a view are in the view's own order.
+
+    :param jars: where Spark's are, for views; by default in the usual place.
+    :param not_live: what to do about tables that are not live, when they are read as they are now.
+    """
+    when: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live}
+    with open_table(catalog, warehouse, name, query, jars=jars, **when) as rows:
+        return rows.read_all()
+
+
+@contextmanager
+def open_table(
+    catalog: Catalog,
+    warehouse: str,
+    name: str,
+    query: Query = EVERYTHING,
+    *,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+    jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
+) -> Iterator[pa.RecordBatchReader]:
+    """The same a batch at a time, for as many rows as there are: only a part of them is held in memory."""
+    found = _Found(catalog, name, as_of_ms, tick)
+    found.tell(not_live)
+    with ExitStack() as opened:
+        try:
+            rows, first = _begun(opened.enter_context(found.open(warehouse, query, jars)))
+        except READ_ERRORS as error:
+            # Between the look and the read a swap gave the name to another table, and the one before was dropped.
+            again = _Found(catalog, name, as_of_ms, tick)
+            if again.relation.item.id == found.relation.item.id:
+                raise explain(catalog, warehouse, found.points, error) from error
+            found = again
+            rows, first = _begun(opened.enter_context(found.open(warehouse, query, jars)))
+        explained = _explained(rows, lambda error: explain(catalog, warehouse, found.points, error))
+        yield pa.RecordBatchReader.from_batches(rows.schema, chain(first, explained))
+
+
+def _begun(rows: pa.RecordBatchReader) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
+    """With its first batch: whether anything can be read shows there."""
+    first = next(iter(rows), None)
+    return rows, [] if first is None else [first]
+
+
+def _explained(rows: pa.RecordBatchReader, tell: Callable[[Exception], Exception]) -> Iterator[pa.RecordBatch]:
+    try:
+        yield from rows
+    except READ_ERRORS as error:
+        raise tell(error) from error
+
+
+def count_rows(
+    catalog: Catalog,
+    warehouse: str,
+    name: str,
+    *,
+    errors: bool = False,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+    jars: Path | None = None,
+    not_live: NotLiveTables = ignore,
+) -> int:
+    found = _Found(catalog, name, as_of_ms, tick)
+    found.tell(not_live)
+    if isinstance(found.where, ReadPlan):
+        _check_plain(found.relation, Query(errors=errors))
+        return run_plan(found.where, warehouse, lambda frame: int(frame.count()), jars=jars)
+    columns = None if isinstance(found.where, Progress) else ["_mz_tick"]
+    query = Query(columns=columns, errors=errors)
+    with open_table(catalog, warehouse, name, query, as_of_ms=as_of_ms, tick=tick, jars=jars) as rows:
+        return sum(batch.num_rows for batch in rows)
+
+
+class _Found:
+    """What a name means now, and where its rows are; both from one snapshot of the catalog."""
+
+    def __init__(self, catalog: Catalog, name: str, as_of_ms: int | None, tick: int | None) -> None:
+        self.where: ReadPoint | TableSpec | Progress | ReadPlan
+        with catalog.read() as session:
+            self.relation = relation = find_relation(session, _pair(name))
+            if isinstance(relation.item, items.TableItem):
+                if relation.item.upper == 0 and as_of_ms is None and tick is None:
+                    self.where = relation.item.spec
+                else:
+                    self.where = table_read_point(session, relation.item.id, as_of_ms=as_of_ms, tick=tick)
+            elif isinstance(relation.item, items.SourceItem):
+                self.where = progress_of(session, relation.item, as_of_ms=as_of_ms, tick=tick)
+            else:
+                self.where = plan_view(session, relation.id, as_of_ms=as_of_ms, tick=tick)
+            stand = {} if as_of_ms is not None or tick is not None else standings(session, self._tables())
+            self.not_live = [table for table in stand.values() if not table.is_live]
+
+    def _tables(self) -> Sequence[ItemId]:
+        if isinstance(self.where, ReadPlan):
+            return self.where.table_ids
+        return [self.relation.item.id] if isinstance(self.relation.item, items.TableItem) else []
+
+    def tell(self, not_live: NotLiveTables) -> None:
+        if self.not_live:
+            not_live(self.not_live)
+
+    @property
+    def points(self) -> Sequence[ReadPoint]:
+        """The tables that are read, each at its versions."""
+        if isinstance(self.where, ReadPlan):
+            return [point for point in self.where.tables.values() if isinstance(point, ReadPoint)]
+        return [self.where] if isinstance(self.where, ReadPoint) else []
+
+    @contextmanager
+    def open(self, warehouse: str, query: Query, jars: Path | None) -> Iterator[pa.RecordBatchReader]:
+        if isinstance(self.where, TableSpec):
+            yield _empty(self.where, query).to_reader()
+            return
+        if isinstance(self.where, ReadPoint):
+            yield _read(warehouse, self.where, query)
+            return
+        _check_plain(self.relation, query)
+        if isinstance(self.where, Progress):
+            rows = self.where.table()
+            chosen = choose_columns(rows.schema.names, query.columns, with_system_columns=False)
+            yield rows.select(chosen).slice(0, query.limit).to_reader()
+            return
+        with open_plan(self.where, warehouse, lambda frame: _of_frame(frame, query), jars=jars) as found:
+            yield found
+
+
+def _check_plain(relation: Relation, query: Query) -> None:
+    if query.errors:
+        raise NotReadable(
+            f"{relation.kind} {relation.display} has no errors of its own", hint="read the errors of the tables"
+        )
+    if query.with_system_columns:
+        raise NotReadable(f"{relation.kind} {relation.display} has no system columns", hint="read the tables")
+
+
+def _of_frame(frame: DataFrame, query: Query) -> DataFrame:
+    """Of a view: it has no system columns."""
+    wanted = choose_columns(frame.columns, query.columns, with_system_columns=False)
+    chosen = frame.select(*(frame["`" + name.replace("`", "``") + "`"] for name in wanted))
+    return chosen if query.limit is None else chosen.limit(query.limit)
+
+
+def read_cut(
+    catalog: Catalog,
+    warehouse: str,
+    names: Sequence[str],
+    query: Query = EVERYTHING,
+    *,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+) -> Mapping[str, pa.Table]:
+    """Several tables of one source at the same tick: rows of a record are in all of them or in none."""
+    with catalog.read() as session:
+        ids = [items.find_table(session, _pair(name)).id for name in names]
+        points = consistent_cut(session, ids, as_of_ms=as_of_ms, tick=tick)
+    try:
+        return {name: _read(warehouse, point, query).read_all() for name, point in zip(names, points, strict=True)}
+    except READ_ERRORS as error:
+        raise explain(catalog, warehouse, points, error) from error
+
+
+def read_frame(
+    spark: SparkSession,
+    catalog: Catalog,
+    warehouse: str,
+    name: str,
+    query: Query = EVERYTHING,
+    *,
+    as_of_ms: int | None = None,
+    tick: int | None = None,
+) -> DataFrame:
+    """The same as a DataFrame of Spark, in no order."""
+    where = _Found(catalog, name, as_of_ms, tick).where
+    if isinstance(where, ReadPlan):
+        return run_plan(where, warehouse, lambda frame: _of_frame(frame, query), jars=None, spark=spark)
+    if not isinstance(where, ReadPoint):
+        return spark.createDataFrame(where.table() if isinstance(where, Progress) else _empty(where, query))
+    point = where
+    path, version = _place(point, query)
+    frame = read_spark(
+        spark, warehouse, path, version, columns=query.columns, with_system_columns=query.with_system_columns
+    )
+    return frame if query.limit is None else frame.limit(query.limit)
+
+
+def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.RecordBatchReader:
+    path, version = _place(point, query)
+    if version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(path)):
+        return _empty(point.spec, query).to_reader()  # it joined, and its writer died before it made the folder
+    return read_batches(
+        warehouse,
+        path,
+        version,
+        columns=query.columns,
+        with_system_columns=query.with_system_columns,
+        limit=query.limit,
+        ordered=query.ordered,
+    )
+
+
+def _place(point: ReadPoint, query: Query) -> tuple[str, int]:
+    return (point.errors_path, point.errors_version) if query.errors else (point.data_path, point.data_version)
+
+
+def _empty(spec: TableSpec, query: Query) -> pa.Table:
+    columns = tuple((column.name, column.type) for column in spec.all_columns())
+    schema = errors_schema() if query.errors else arrow_schema(columns)
+    wanted = choose_columns(schema.names, query.columns, with_system_columns=query.with_system_columns)
+    return schema.empty_table().select(wanted)
+
+
+def _pair(text: str) -> items.Name:
+    name = parse_name(text)
+    return (name.schema, name.name)

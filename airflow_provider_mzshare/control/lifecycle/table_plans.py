@@ -1,0 +1,244 @@
+"""How tables come into a source's log, as data: decided and estimated here, printed, and carried out by others.
+
+Pure: a plan is built from what was found, without input, output or clock, and building one changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
+from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.errors import NotResumable
+
+Way = Literal["share", "now", "backfill"]
+"""``share``: nothing was read past its start. ``now``: it begins where the log ends. ``backfill``: it is behind."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One table, the way it comes in, and where it begins to read: ``position``, which is where ``tick`` begins."""
+
+    table: str
+    way: Way
+    position: Position
+    tick: int
+    replaces: bool = False
+    """A new generation beside the current one, which goes on until the cutover."""
+
+
+# ── the decisions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create(state: SourceState, table: str, *, snapshot: bool) -> Arrival:
+    """A new table: it shares every tick with the others where that is possible, and is backfilled where not."""
+    if state.upper == state.start:
+        return Arrival(table, "share", state.start, state.last_number + 1)
+    if not snapshot:
+        return Arrival(table, "now", state.upper, state.last_number + 1)
+    return Arrival(table, "backfill", state.start, 1)
+
+
+def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
+    """A stalled table goes on where it stands; so does a stalled new generation of it."""
+    _check_not_underway(state, table_id, table)
+    replacement = state.replacements.get(table_id)
+    found = replacement or state.tables[table_id]
+    if found.status == "created":
+        raise NotResumable(table, "it joins at the next tick: there is nothing to resume")
+    if found.status != "stalled":
+        raise NotResumable(table, f"it is {found.status}: there is nothing to resume")
+    return Arrival(table, "backfill", found.position, found.next_tick, replaces=replacement is not None)
+
+
+def resnapshot(state: SourceState, table_id: ItemId, table: str, *, start_tick: int) -> Arrival:
+    """A table that has rows, live or stalled, gets a new generation from its start on."""
+    _check_not_underway(state, table_id, table)
+    current = state.tables[table_id]
+    if current.status == "created":
+        raise NotResumable(table, "it joins at the next tick: there is nothing to read again")
+    return Arrival(table, "backfill", current.start, start_tick, replaces=True)
+
+
+def _check_not_underway(state: SourceState, table_id: ItemId, table: str) -> None:
+    for generation in (state.replacements.get(table_id), state.tables[table_id]):
+        if generation is not None and generation.status in ARRIVING:
+            backfill_id = generation.backfill_id
+            raise NotResumable(table, f"backfill {backfill_id} brings it up already", backfill_id=backfill_id)
+
+
+# ── plans ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+_ORIGIN = Position()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens for some tables, named as in SQL."""
+
+    tables: tuple[str, ...]
+    name: ClassVar[str] = "?"
+
+
+@dataclass(frozen=True)
+class ShareFromFirstTick(Step):
+    """They are members of the next tick, and so of every one that brings them anything."""
+
+    name: ClassVar[str] = "share"
+
+
+@dataclass(frozen=True)
+class StartAtNow(Step):
+    """They are members of the next tick; what came before is not theirs."""
+
+    position: Position = _ORIGIN
+    name: ClassVar[str] = "start_at_now"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a backfill has to read, once, for all its tables.
+
+    :param records: at most so many: offsets are counted, and some hold no record.
+    :param size: bytes, about, before compression; None when nobody looked.
+    :param rate: records per second that it may read; None is no limit, 0 a pause.
+    """
+
+    records: int
+    partitions: int
+    size: int | None = None
+    rate: int | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """At the rate, at most; None where there is no rate to count with."""
+        return self.records / self.rate if self.rate else None
+
+
+@dataclass(frozen=True)
+class Backfill(Step):
+    """An app of its own reads the ticks ``first`` to ``last`` for them: of each partition ``[lower, upper)``."""
+
+    lower: Position = _ORIGIN
+    upper: Position = _ORIGIN
+    first: int = 1
+    last: int = 0
+    estimate: Estimate = field(default_factory=lambda: Estimate(0, 0))
+    name: ClassVar[str] = "backfill"
+
+    @property
+    def history(self) -> dict[str, tuple[int, int]]:
+        """Per partition that has any."""
+        return {p: (self.lower[p], self.upper[p]) for p in self.upper if self.upper[p] > self.lower[p]}
+
+
+@dataclass(frozen=True)
+class Follow(Step):
+    """The same app goes on with the ticks that are minted meanwhile."""
+
+    name: ClassVar[str] = "follow"
+
+
+@dataclass(frozen=True)
+class CutOver(Step):
+    """At the first tick that begins exactly where they stand, they become members.
+
+    :param replaced: of these, the new generation takes the place of the old one at that tick.
+    """
+
+    replaced: tuple[str, ...] = ()
+    name: ClassVar[str] = "cut_over"
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What happens for the tables that one transaction makes or heals on one source."""
+
+    source: str
+    steps: tuple[Step, ...]
+
+    @property
+    def backfilled(self) -> tuple[str, ...]:
+        return tuple(table for step in self.steps if isinstance(step, Backfill) for table in step.tables)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"source": self.source, "steps": [_step_to_json(step) for step in self.steps]}
+
+
+def plan_tables(
+    source: str,
+    state: SourceState,
+    settings: SourceSettings,
+    arrivals: Sequence[Arrival],
+    sizes: Mapping[str, float] | None = None,
+) -> TablePlan:
+    """:param sizes: mean bytes of a record, by partition, as far as somebody looked."""
+    by_way: dict[Way, list[Arrival]] = {"share": [], "now": [], "backfill": []}
+    for arrival in arrivals:
+        by_way[arrival.way].append(arrival)
+    steps: list[Step] = []
+    if shared := by_way["share"]:
+        steps.append(ShareFromFirstTick(_tables(shared)))
+    if at_now := by_way["now"]:
+        steps.append(StartAtNow(_tables(at_now), at_now[0].position))
+    if later := by_way["backfill"]:
+        replaced = tuple(arrival.table for arrival in later if arrival.replaces)
+        steps += [_backfill(state, settings, later, sizes or {}), Follow(_tables(later))]
+        steps.append(CutOver(_tables(later), replaced))
+    return TablePlan(source, tuple(steps))
+
+
+def _tables(arrivals: Sequence[Arrival]) -> tuple[str, ...]:
+    return tuple(arrival.table for arrival in arrivals)
+
+
+def _backfill(
+    state: SourceState, settings: SourceSettings, arrivals: Sequence[Arrival], sizes: Mapping[str, float]
+) -> Backfill:
+    lower = arrivals[0].position
+    for arrival in arrivals[1:]:
+        lower = lower.meet(arrival.position)
+    upper = state.upper
+    moved = [partition for partition in upper if upper[partition] > lower[partition]]
+    return Backfill(
+        tables=_tables(arrivals),
+        lower=lower,
+        upper=upper,
+        first=min(arrival.tick for arrival in arrivals),
+        last=state.last_number,
+        estimate=Estimate(
+            records=upper.gap(lower),
+            partitions=len(moved),
+            size=_size({partition: upper[partition] - lower[partition] for partition in moved}, sizes),
+            rate=settings.backfill_rate,
+        ),
+    )
+
+
+def _size(records: Mapping[str, int], sizes: Mapping[str, float]) -> int | None:
+    """Partitions nobody looked at are taken for average ones."""
+    if not sizes:
+        return None
+    mean = sum(sizes.values()) / len(sizes)
+    return round(sum(count * sizes.get(partition, mean) for partition, count in records.items()))
+
+
+def _step_to_json(step: Step) -> dict[str, Any]:
+    record: dict[str, Any] = {"step": step.name, "tables": list(step.tables)}
+    if isinstance(step, StartAtNow):
+        record["position"] = dict(step.position.offsets)
+    if isinstance(step, CutOver):
+        record["replaced"] = list(step.replaced)
+    if isinstance(step, Backfill):
+        estimate = step.estimate
+        record |= {"first_tick": step.first, "last_tick": step.last}
+        record["history"] = {partition: list(ends) for partition, ends in step.history.items()}
+        record |= {"records": estimate.records, "bytes": estimate.size, "partitions": estimate.partitions}
+        record |= {"rate": estimate.rate, "seconds": estimate.seconds}
+    return record

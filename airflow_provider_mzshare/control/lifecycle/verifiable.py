@@ -1,0 +1,102 @@
+"""What of a table is to be proved, and at which versions it is read: decided from the catalog. Reads no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.catalog.objects.lookup import (
+    SourceItem,
+    TableItem,
+    get_source_item,
+    get_table_item,
+)
+from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, last_certificate
+from airflow_provider_mzshare.control.catalog.queries.reads import ReadPoint, table_read_point
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.writing.member_plans import partitions_of
+
+
+@dataclass(frozen=True)
+class Segment:
+    """``[lower, upper)`` of one partition. ``certified``: all of it was written by the certificate's backfill."""
+
+    partition: int
+    lower: int
+    upper: int
+    certified: bool = False
+
+
+@dataclass(frozen=True)
+class Scope:
+    """``[lower, upper)`` of a source, compared with the table as it is at ``point``.
+
+    :param reached: where the table is at ``point``; nothing may lie past it.
+    :param partitions: those that the table's records come from; empty is all.
+    """
+
+    source: SourceItem
+    table: TableItem
+    point: ReadPoint
+    lower: Position
+    upper: Position
+    reached: Position
+    certificate: Certificate | None
+    partitions: tuple[int, ...] = ()
+
+    def segments(self) -> Sequence[Segment]:
+        """Partition by partition, cut where the backfill began and ended; none is empty."""
+        return [segment for partition in self._own(self.upper) for segment in self._segments(partition)]
+
+    def _own(self, position: Position) -> Iterator[int]:
+        return (int(name) for name in position if not self.partitions or int(name) in self.partitions)
+
+    def _segments(self, partition: int) -> list[Segment]:
+        lower, upper = self.lower[partition], self.upper[partition]
+        if self.certificate is None:
+            return [Segment(partition, lower, upper)] if lower < upper else []
+        begin, end = self.certificate.start[partition], self.certificate.cutover[partition]
+        cuts = sorted({lower, upper, *(at for at in (begin, end) if lower < at < upper)})
+        return [Segment(partition, a, b, begin <= a and b <= end) for a, b in pairwise(cuts) if a < b]
+
+    def covered(self) -> Mapping[int, tuple[int, int]]:
+        """By partition, the offsets that the table may have rows of."""
+        return {p: (self.table.start[p], self.reached[p]) for p in self._own(self.reached)}
+
+
+def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope:
+    """The range of the last certificate with the cutover's tick; all that the table has, where there is none."""
+    table = get_table_item(session, table_id)
+    certificate = last_certificate(session, table_id)
+    by_certificate = certificate if not everything else None
+    point = _point(session, table, by_certificate)
+    reached = _upper(session, table, point.tick)
+    lower, upper = table.start, reached
+    if by_certificate is not None:
+        lower = by_certificate.start
+        upper = _upper(session, table, min(by_certificate.tick, point.tick))
+    source = get_source_item(session, table.source_id)
+    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec))
+
+
+def _point(session: Session, table: TableItem, certificate: Certificate | None) -> ReadPoint:
+    """At the cutover's tick, if it can be read: it may not be there yet, or no longer. Rows never change or go."""
+    if certificate is not None:
+        try:
+            return table_read_point(session, table.id, tick=certificate.tick)
+        except NotReadable:
+            pass
+    return table_read_point(session, table.id)
+
+
+def _upper(session: Session, table: TableItem, tick: int) -> Position:
+    row = session.get(TickRow, (table.source_id, tick))
+    if row is None:
+        raise NotReadable(f"{table.display} cannot be verified: the log has lost tick {tick}", hint="mzshare status")
+    return row.upper

@@ -1,0 +1,290 @@
+"""Statements as values, checked and complete; what they mean for the catalog is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.specs import (
+    DAY_SECONDS,
+    ColumnSpec,
+    Format,
+    Include,
+    KafkaSourceSpec,
+    LoadGeneratorSpec,
+    TableSpec,
+)
+
+Kind = Literal["source", "table", "view"]
+Reference = tuple[str, ...]
+"""One to three parts, as written: ``[[database.]schema.]name``."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """How one export is decoded: the clauses of a table, or of an old-style source of one output."""
+
+    format: Format = "none"
+    columns: tuple[ColumnSpec, ...] = ()
+    include: tuple[Include, ...] = ()
+    envelope: Literal["none"] = "none"
+
+
+@dataclass(frozen=True)
+class CreateSource:
+    """``settings`` holds the fields of SourceSettings that were given, and no other.
+
+    ``output`` is given for an old-style source of one output (``spec.legacy.shape`` is ``single``) and for no other.
+    """
+
+    name: QualifiedName
+    if_not_exists: bool
+    connection: str | None
+    """None for a kind that needs none."""
+    spec: KafkaSourceSpec | LoadGeneratorSpec
+    settings: Mapping[str, int | float] = field(default_factory=dict)
+    output: Output | None = None
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """``reference`` is None when the source's only one is meant."""
+
+    name: QualifiedName
+    if_not_exists: bool
+    source: QualifiedName
+    reference: Reference | None
+    format: Format
+    columns: tuple[ColumnSpec, ...] = ()
+    include: tuple[Include, ...] = ()
+    envelope: Literal["none"] = "none"
+    on_decode_error: Literal["record", "stop"] = "record"
+    retain_history_seconds: int = DAY_SECONDS
+    snapshot: bool = True
+    """False: the table begins where its source stands when it is made."""
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+
+    def to_spec(self, reference: str, namespace: str | None = None) -> TableSpec:
+        """The spec, once the reference is known: the statement's own, or the one the source has."""
+        return TableSpec(
+            reference=reference,
+            namespace=namespace,
+            format=self.format,
+            columns=self.columns,
+            include=self.include,
+            envelope=self.envelope,
+            on_decode_error=self.on_decode_error,
+            retain_history_seconds=self.retain_history_seconds,
+            snapshot=self.snapshot,
+            text_columns=self.text_columns,
+            exclude_columns=self.exclude_columns,
+        )
+
+
+@dataclass(frozen=True)
+class CreateSubsource:
+    """What SHOW CREATE prints for a subsource, and what is migrated; nobody makes one with it.
+
+    ``reference`` is empty for the old-style name of a source's progress: ``… OF SOURCE s WITH (PROGRESS)``.
+    """
+
+    name: QualifiedName
+    columns: tuple[ColumnSpec, ...]
+    source: QualifiedName
+    reference: Reference
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CreateView:
+    """``query`` is one SELECT, in the canonical print of our dialect, with names as they were written."""
+
+    name: QualifiedName
+    if_not_exists: bool
+    query: str
+
+
+@dataclass(frozen=True)
+class CreateSchema:
+    name: str
+    if_not_exists: bool = False
+
+
+# ── ALTER ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class AlterSourceSet:
+    """Either ``settings`` to change or the names of settings to ``reset`` to their defaults."""
+
+    name: QualifiedName
+    settings: Mapping[str, int | float] = field(default_factory=dict)
+    reset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AddSubsources:
+    """``ALTER SOURCE s ADD SUBSOURCE r [AS n], …``; pairs of a reference and a name, None for the reference's own."""
+
+    source: QualifiedName
+    subsources: tuple[tuple[Reference, QualifiedName | None], ...]
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DropSubsources:
+    """``ALTER SOURCE s DROP SUBSOURCE [IF EXISTS] n, … [CASCADE]``."""
+
+    source: QualifiedName
+    names: tuple[QualifiedName, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshReferences:
+    """Of the source with this name, or this id."""
+
+    source: QualifiedName | ItemId
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    """``resume`` a stalled table where it stands, or ``resnapshot`` it: fill a new generation from its start."""
+
+    name: QualifiedName
+    action: Literal["resume", "resnapshot"]
+
+
+@dataclass(frozen=True)
+class AlterTableSet:
+    """``settings`` holds fields of TableSpec that may be changed; ``reset`` names those that go back."""
+
+    name: QualifiedName
+    settings: Mapping[str, int | str] = field(default_factory=dict)
+    reset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rename:
+    """``ALTER … RENAME TO n``; a schema has the empty schema of no other, so ``name`` is its plain name."""
+
+    kind: Literal["source", "table", "view", "schema"]
+    name: QualifiedName | str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class Swap:
+    """``ALTER TABLE a SWAP WITH b`` and the same for schemas: the names change places, nothing else does.
+
+    ``force``: whatever state the tables are in.
+    """
+
+    kind: Literal["table", "schema"]
+    name: QualifiedName | str
+    other: QualifiedName | str
+    force: bool = False
+
+
+Flag = Literal["enable_create_table_from_source", "force_source_table_syntax"]
+
+
+@dataclass(frozen=True)
+class AlterSystem:
+    """``value`` None: RESET. ``name`` is a flag, or a setting of the whole catalog."""
+
+    name: str
+    value: bool | str | None
+
+
+@dataclass(frozen=True)
+class CommentOn:
+    """``comment`` None takes it away."""
+
+    kind: Literal["source", "table", "view", "schema", "column"]
+    name: QualifiedName | str
+    comment: str | None
+    column: str | None = None
+
+
+# ── DROP, SHOW and the rest ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class DropItem:
+    """Without ``cascade`` it is RESTRICT, which is what nothing said means."""
+
+    kind: Kind
+    name: QualifiedName
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class DropSchema:
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class Show:
+    """``schema``: of this one alone (``SHOW TABLES FROM s``)."""
+
+    what: Literal["sources", "tables", "views", "schemas", "subsources"]
+    schema: str | None = None
+
+
+@dataclass(frozen=True)
+class ShowCreate:
+    """``kind`` is None when only a name was given."""
+
+    kind: Kind | None
+    name: QualifiedName
+
+
+@dataclass(frozen=True)
+class Query:
+    """A SELECT on the catalog's relations, as text for the catalog's own database."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Write:
+    """INSERT, UPDATE or DELETE: always refused, with the name of what feeds the table."""
+
+    verb: Literal["INSERT", "UPDATE", "DELETE"]
+    name: QualifiedName
+
+
+Plain = (
+    CreateSource | CreateTable | CreateSubsource | CreateView | CreateSchema | AlterSourceSet | AddSubsources
+    | DropSubsources | RefreshReferences | AlterTable | AlterTableSet | Rename | Swap | AlterSystem | CommentOn
+    | DropItem | DropSchema | Show | ShowCreate | Query | Write
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Explain:
+    """What the statement would do; it does nothing."""
+
+    statement: Plain
+
+
+Statement = Plain | Explain
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """All or nothing. ``explicit``: written as BEGIN … COMMIT."""
+
+    statements: tuple[Statement, ...]
+    explicit: bool

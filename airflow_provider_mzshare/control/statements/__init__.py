@@ -1,0 +1,1 @@
+"""Statements carried out: upstreams are asked, one transaction does all, answers say what was done."""

@@ -1,0 +1,236 @@
+"""One table in the place of another, as steps that may be done twice: what to call them, swap once, drop what lost.
+
+Ids tell whether a step was done already: a swap that is tried again must not swap back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import ItemRow
+from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.catalog.objects.dependents import leaving_with
+from airflow_provider_mzshare.control.catalog.objects.drops import drop_items
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name, last_item_id, lock_namespace
+from airflow_provider_mzshare.control.catalog.objects.renames import rename_item, swap_items
+from airflow_provider_mzshare.control.catalog.objects.schemas import Bearer
+from airflow_provider_mzshare.control.catalog.queries.standings import standings
+from airflow_provider_mzshare.control.definition_errors import StillUsed
+from airflow_provider_mzshare.control.hints import command
+from airflow_provider_mzshare.control.lifecycle.swap_rule import Taking, check_takings
+from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.statements.answers import full_name
+from airflow_provider_mzshare.core.ids import ItemId, is_item_id
+from airflow_provider_mzshare.errors import TerminalError
+
+NEXT = "__next"
+OLD = "__old_"
+
+
+@dataclass(frozen=True)
+class SwapPlan:
+    """Names are full and written as in SQL.
+
+    :param table: the name that readers use. :param other: the table that is to have it.
+    :param keep_as: what the replaced one is called until it is dropped; ``kept_for`` makes it this swap's alone.
+    :param last_id: the newest id when this was planned: what is to be made for the swap has a newer one.
+    :param views: those that read the replaced one: they go on reading it.
+    :param source: the source of the replaced one. :param reference: its reference there, in parts.
+    """
+
+    table: str
+    old_id: str
+    other: str
+    keep_as: str
+    last_id: str
+    views: tuple[str, ...]
+    source: str
+    reference: tuple[str, ...]
+    format: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "views": list(self.views), "reference": list(self.reference)}
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """:param changed: False when it had been done before."""
+
+    table: str
+    new_id: str
+    old_id: str | None
+    keep_as: str
+    changed: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPlan:
+    """For a table that is still to be made.
+
+    :param other: its name, which must be free: what fails on the way is dropped. By default the table's own and
+        ``__next``.
+    """
+    name = typed_name(table)
+    new = typed_name(other) if other else QualifiedName(name.schema, f"{name.name}{NEXT}")
+    with catalog.read() as session:
+        if (taken := lookup.find(session, _pair(new))) is not None:
+            raise TerminalError(
+                f"there is a {taken.kind} {new} already: it would be taken for the new {name}",
+                hint="another name for the new table, or drop what has this one",
+            )
+        return _plan(session, name, new)
+
+
+def _plan(session: Session, name: QualifiedName, other: QualifiedName) -> SwapPlan:
+    present = _own_table(session, name)
+    views, spec = _views_on(session, present), present.spec
+    return SwapPlan(
+        table=str(name),
+        old_id=present.id,
+        other=str(other),
+        keep_as=str(_kept_name(name, present.id)),
+        last_id=last_item_id(session),
+        views=tuple(full_name(view.name) for view in views),
+        source=full_name(lookup.get_source_item(session, present.source_id).name),
+        reference=tuple(part for part in (spec.namespace, spec.reference) if part is not None),
+        format=spec.format,
+    )
+
+
+def _own_table(session: Session, name: QualifiedName) -> lookup.TableItem:
+    """Names of an old-style source's outputs are a part of its statement."""
+    found = lookup.find_table(session, _pair(name))
+    if found.kind != "table":
+        source = lookup.get_source_item(session, found.source_id)
+        raise TerminalError(
+            f"{name} is an output of the old-style source {source.display}: only tables change places",
+            hint=command("migrate", source.display),
+        )
+    return found
+
+
+def kept_for(keep_as: str, new_id: str) -> str:
+    """A name that no other swap of these tables gives: a drop that waits for one swap must not meet another's."""
+    name = typed_name(keep_as)
+    return str(QualifiedName(name.schema, f"{name.name}_{new_id}"))
+
+
+def _kept_name(name: QualifiedName, item_id: ItemId) -> QualifiedName:
+    return QualifiedName(name.schema, f"{name.name}{OLD}{item_id}")
+
+
+def _views_on(session: Session, table: lookup.TableItem) -> Sequence[Bearer]:
+    bearer = Bearer(table.id, table.kind, table.name)
+    return [one.item for one in leaving_with(session, [bearer]) if one.item.kind == "view"]
+
+
+def plan_rollback(catalog: Catalog, table: str, kept: str | None = None) -> SwapPlan:
+    """The way back: the table that was replaced last takes its name again.
+
+    :param kept: which one, where several are still there.
+    """
+    name = typed_name(table)
+    choices = [str(typed_name(kept))] if kept else _kept_tables(catalog, name)
+    if len(choices) != 1:
+        there = f"there are: {', '.join(choices)}" if choices else f"there is no table {name}{OLD}…"
+        raise TerminalError(
+            f"which table shall be {name} again? {there}",
+            hint="say which one was kept" if choices else "mzshare status",
+        )
+    with catalog.read() as session:
+        return _plan(session, name, typed_name(choices[0]))
+
+
+def _kept_tables(catalog: Catalog, name: QualifiedName) -> list[str]:
+    """Those that were called so once."""
+    here = select(ItemRow.id, ItemRow.name).where(
+        ItemRow.schema_name == name.schema, ItemRow.kind == "table", ItemRow.dropped_at.is_(None)
+    )
+    with catalog.read() as session:
+        rows = session.execute(here.order_by(ItemRow.number)).all()
+    return [str(QualifiedName(name.schema, row.name)) for row in rows if _was_kept(name, row.id, row.name)]
+
+
+def _was_kept(name: QualifiedName, item_id: ItemId, called: str) -> bool:
+    kept = _kept_name(name, item_id).name
+    return called == kept or (called.startswith(f"{kept}_") and is_item_id(called.removeprefix(f"{kept}_")))
+
+
+def swap_once(
+    catalog: Catalog, table: str, other: str, *, new_id: str, keep_as: str | None = None, force: bool = False
+) -> Swapped:
+    """Give ``other`` the name ``table``, and that one the name ``keep_as`` or ``other``, unless it was done before.
+
+    The table that takes the name has to be live and caught up. So has the replaced one if it takes the other's name;
+    a name to keep it by has no readers, and a table that has stalled can be replaced, or be rolled back from.
+
+    :param new_id: the id that ``table`` shall have; it tells whether it was done.
+    :param force: whatever state they are in.
+    """
+    name, from_ = typed_name(table), typed_name(other)
+    kept = typed_name(keep_as) if keep_as else from_
+    with catalog.write() as session:
+        lock_namespace(session)
+        live = _own_table(session, name)
+        if live.id == new_id:
+            before = lookup.find(session, _pair(kept))
+            return Swapped(str(name), new_id, before.id if before else None, str(kept), changed=False)
+        next_one = _own_table(session, from_)
+        if next_one.id != new_id:
+            raise TerminalError(
+                f"table {from_} is {next_one.id}, and {name} is {live.id}: neither is {new_id}, which was to take the "
+                "name",
+                hint="mzshare sql 'SHOW TABLES'",
+            )
+        if not force:
+            _check_takings(session, live.id, next_one.id, exchanged=kept == from_)
+        swap_items(session, (live.id, live.name), (next_one.id, next_one.name))
+        if kept != from_:
+            rename_item(session, live.id, _pair(kept))
+    return Swapped(str(name), new_id, live.id, str(kept), changed=True)
+
+
+def _check_takings(session: Session, live: ItemId, next_one: ItemId, *, exchanged: bool) -> None:
+    stand = standings(session, (live, next_one))
+    takings = [Taking(stand[next_one], holder=stand[live])]
+    if exchanged:
+        takings.append(Taking(stand[live], holder=stand[next_one]))
+    check_takings(takings, "force")
+
+
+def drop_unless_live(catalog: Catalog, table: str, other: str, *, last_id: str, keep: bool = False) -> str:
+    """Drop ``other``, which was to take the name ``table``, unless it has got it. Returns what was done.
+
+    :param last_id: as the plan says it: what is not newer was not made for this swap, and is never dropped here.
+    :param keep: leave the loser, for a look at what is wrong.
+    """
+    name, loser = typed_name(table), typed_name(other)
+    with catalog.write() as session:
+        lock_namespace(session)
+        present = lookup.find(session, _pair(loser))
+        if present is None or present.kind != "table" or not _is_newer(present.id, last_id) or loser == name:
+            return f"there is no new table {loser}: nothing to drop"
+        if keep:
+            return f"{loser} {present.id} is kept; {name} is what it was"
+        leaving = leaving_with(session, [Bearer(present.id, present.kind, present.name)])
+        if used := [full_name(one.item.name) for one in leaving if one.why == "dependent"]:
+            raise StillUsed("table", str(loser), used)
+        drop_items(session, [Bearer(present.id, present.kind, present.name)])
+    return f"dropped {loser} {present.id}; {name} is what it was"
+
+
+def _is_newer(item_id: str, than: str) -> bool:
+    return int(item_id[1:]) > int(than[1:])
+
+
+def _pair(name: QualifiedName) -> Name:
+    return (name.schema, name.name)

@@ -1,0 +1,67 @@
+"""Names as earlier statements of a script will have left them: upstreams are asked before any is run. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+
+
+@dataclass(frozen=True)
+class Made:
+    """Something that the script itself makes; for a source, with what its upstream offers."""
+
+    references: tuple[ReferenceInfo, ...] | None = None
+
+
+class ForeseenNames:
+    """What each name will stand for: what the catalog has under a name now, something new, or nothing."""
+
+    def __init__(self) -> None:
+        self._names: dict[QualifiedName, QualifiedName | Made | None] = {}
+        self._schemas: dict[str, str | None] = {}
+
+    def behind(self, name: QualifiedName) -> QualifiedName | Made | None:
+        """The name to look for in the catalog; or what will be made; or None, for nothing."""
+        if name in self._names:
+            return self._names[name]
+        schema = self._schemas.get(name.schema, name.schema)
+        return None if schema is None else QualifiedName(schema, name.name)
+
+    def make(self, name: QualifiedName, references: tuple[ReferenceInfo, ...] | None = None) -> None:
+        self._names[name] = Made(references)
+
+    def note(self, statement: sql.Plain) -> None:
+        """Of a statement that makes nothing."""
+        if isinstance(statement, sql.DropItem):
+            self._names[statement.name] = None
+        elif isinstance(statement, sql.DropSchema):
+            self._move_schemas({statement.name: None})
+        elif isinstance(statement, sql.Rename):
+            self._rename(statement)
+        elif isinstance(statement, sql.Swap):
+            self._swap(statement)
+
+    def _rename(self, statement: sql.Rename) -> None:
+        if isinstance(statement.name, QualifiedName):
+            new = QualifiedName(statement.name.schema, statement.new_name)
+            self._names |= {new: self.behind(statement.name), statement.name: None}
+        else:
+            self._move_schemas({statement.name: None, statement.new_name: statement.name})
+
+    def _swap(self, statement: sql.Swap) -> None:
+        one, other = statement.name, statement.other
+        if isinstance(one, QualifiedName) and isinstance(other, QualifiedName):
+            self._names |= {one: self.behind(other), other: self.behind(one)}
+        else:
+            self._move_schemas({str(one): str(other), str(other): str(one)})
+
+    def _move_schemas(self, taken_from: dict[str, str | None]) -> None:
+        """Each schema named gets what was in the other, or nothing."""
+        before, schemas = dict(self._names), dict(self._schemas)
+        self._names = {name: stands for name, stands in before.items() if name.schema not in taken_from}
+        for schema, other in taken_from.items():
+            self._schemas[schema] = None if other is None else schemas.get(other, other)
+            self._names |= {QualifiedName(schema, n.name): s for n, s in before.items() if n.schema == other}

@@ -1,0 +1,80 @@
+"""CREATE SOURCE and ALTER SOURCE … SET, inside the caller's transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.references import store_references
+from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.printing import print_settings, print_statement
+from airflow_provider_mzshare.control.statements.answers import Result, done, name_pair
+from airflow_provider_mzshare.control.statements.context import Context
+from airflow_provider_mzshare.control.statements.reserved_names import check_name
+from airflow_provider_mzshare.control.statements.upstream_checks import Checked
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.errors import SpecConflict
+
+
+def create_source(session: Session, checked: Checked[sql.CreateSource], context: Context) -> Result:
+    """Of the new syntax: one object, whose tables are made by statements of their own."""
+    statement = checked.statement
+    source_id, existed = add_source(session, statement, checked)
+    shown = source_id if existed or not context.dry_run else None  # an id given in a dry run was never given
+    return done("CREATE SOURCE", statement.name, shown, context.dry_run, "it exists" if existed else "")
+
+
+def add_source(session: Session, statement: sql.CreateSource, checked: Checked[Any]) -> tuple[ItemId, bool]:
+    """The source with what it offers, and whether it was there before with the same definition."""
+    items.lock_namespace(session)
+    present = items.find(session, name_pair(statement.name))
+    existed = present is not None
+    if not existed:
+        check_name(statement.name)
+        if checked.start is None:
+            raise ChangedMeanwhile(f"source {statement.name}", "dropped")
+    elif isinstance(present, items.SourceItem) and present.spec.legacy and not statement.spec.legacy:
+        raise SpecConflict(str(statement.name), "it was made with the old syntax, and has outputs of its own")
+    source_id = items.create_source(
+        session,
+        name=name_pair(statement.name),
+        spec=statement.spec,
+        settings=SourceSettings.model_validate(dict(statement.settings)),
+        incarnation=checked.incarnation,
+        start=checked.start or Position(),
+        if_not_exists=statement.if_not_exists,
+    )
+    if existed:
+        check_same_settings(statement, items.get_source_item(session, source_id))
+    else:
+        store_references(session, source_id, checked.references or ())
+    return source_id, existed
+
+
+def check_same_settings(statement: sql.CreateSource, present: items.SourceItem) -> None:
+    """Of an existing source, against those that were written out."""
+    is_now = present.settings.model_dump()
+    asked = {field: value for field, value in statement.settings.items() if is_now[field] != value}
+    if asked:
+        found = print_settings({field: is_now[field] for field in asked})
+        remedy = print_statement(sql.AlterSourceSet(statement.name, asked))
+        raise SpecConflict(str(statement.name), f"it has {found}, not {print_settings(asked)}", remedy=remedy)
+
+
+def alter_source(session: Session, checked: Checked[sql.AlterSourceSet], context: Context) -> Result:
+    statement = checked.statement
+    # Locked before it is read: two who change different settings must not undo each other.
+    items.lock_namespace(session)
+    source = items.find_source(session, name_pair(statement.name))
+    lock_source(session, source.id)
+    source = items.get_source_item(session, source.id)
+    kept = {k: v for k, v in source.settings.model_dump().items() if k not in statement.reset}
+    settings = SourceSettings.model_validate({**kept, **statement.settings})
+    items.set_settings(session, source.id, settings)
+    return done("ALTER SOURCE", statement.name, source.id, context.dry_run)

@@ -1,0 +1,231 @@
+"""Which outputs an old-style statement asks for, once the upstream was asked, and how they are told again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.control.definition_errors import BadExport, NotPossible
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
+from airflow_provider_mzshare.control.statements.legacy.problems import ReferenceTaken
+from airflow_provider_mzshare.control.statements.legacy.texts import name_of, parts_of, sql_of
+from airflow_provider_mzshare.control.statements.purification import purify, resolve, stored_reference, written
+from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.errors import ReferenceMissing, StatementError
+
+AnySpec = KafkaSourceSpec | LoadGeneratorSpec
+Wish = tuple[ReferenceInfo, QualifiedName]
+"""A reference and the name of its subsource."""
+_MANY = frozenset({"auction"})
+"""Generators of several outputs."""
+_CLAUSES = {"all_tables": "FOR ALL TABLES", "schemas": "FOR SCHEMAS", "tables": "FOR TABLES"}
+
+
+@dataclass(frozen=True)
+class NamedOutput:
+    name: QualifiedName
+    spec: TableSpec
+
+
+# ── what is asked for ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_shape(name: QualifiedName, spec: AnySpec, shape: str) -> None:
+    """Sources of one output have it themselves, those of several have subsources."""
+    many = isinstance(spec, LoadGeneratorSpec) and spec.generator in _MANY
+    if shape == "single" and many:
+        raise NotPossible(
+            f"source {name}: {kind_of(spec)} has several outputs, so that none can be the source's own",
+            hint=f"FOR ALL TABLES, or CREATE TABLE … FROM SOURCE {name} (REFERENCE …) for each",
+        )
+    if shape != "single" and not many:
+        raise NotPossible(
+            f"source {name}: {_CLAUSES[shape]} needs several outputs, and {kind_of(spec)} has one",
+            hint=f"leave it out, and CREATE TABLE … FROM SOURCE {name}",
+        )
+
+
+def clause_of(statement: sql.CreateSource) -> str:
+    """What makes it old syntax."""
+    legacy, output = statement.spec.legacy, statement.output
+    if legacy is not None and legacy.shape != "single":
+        return _CLAUSES[legacy.shape]
+    return "ENVELOPE NONE" if output is None or output.format == "none" else f"FORMAT {output.format.upper()}"
+
+
+def kind_of(spec: AnySpec) -> str:
+    """In the words of CREATE SOURCE."""
+    if isinstance(spec, KafkaSourceSpec):
+        return "KAFKA"
+    return f"LOAD GENERATOR {spec.generator.upper().replace('_', ' ')}"
+
+
+def own_output(statement: sql.CreateSource, legacy: LegacySpec, reference: ReferenceInfo) -> TableSpec:
+    """That of a source which has the rows itself."""
+    output = statement.output or sql.Output()
+    return _export(statement.name, statement.name, statement.spec, reference, legacy, [reference], output)
+
+
+def asked_subsources(
+    source: QualifiedName, spec: AnySpec, legacy: LegacySpec, references: Sequence[ReferenceInfo]
+) -> list[NamedOutput]:
+    """In the order of their references."""
+    return named_outputs(source, spec, legacy, _wishes(source, legacy, references))
+
+
+def named_outputs(
+    source: QualifiedName, spec: AnySpec, options: LegacySpec, wishes: Sequence[Wish]
+) -> list[NamedOutput]:
+    """:param options: the columns' options are taken from it."""
+    by_reference: dict[str, Wish] = {}
+    for wish in wishes:
+        first = by_reference.setdefault(written(wish[0]), wish)
+        if first is not wish:
+            raise ReferenceTaken(written(wish[0]), str(source), str(first[1]))
+    chosen = [reference for reference, _ in by_reference.values()]
+    for text in (*options.text_columns, *options.exclude_columns):
+        _reference_of(text, chosen, source)
+    return [
+        NamedOutput(name, _export(name, source, spec, reference, options, chosen, sql.Output()))
+        for _, (reference, name) in sorted(by_reference.items())
+    ]
+
+
+def _wishes(source: QualifiedName, legacy: LegacySpec, references: Sequence[ReferenceInfo]) -> list[Wish]:
+    if legacy.shape == "tables":
+        return [
+            (found := resolve(parts_of(reference), references, str(source)), _name(name, source, found))
+            for reference, name in legacy.tables
+        ]
+    chosen = references if legacy.shape == "all_tables" else _in_schemas(source, legacy.schemas, references)
+    return [(reference, default_name(source, reference)) for reference in chosen]
+
+
+def _name(text: str, source: QualifiedName, reference: ReferenceInfo) -> QualifiedName:
+    return name_of(text, source.schema) if text else default_name(source, reference)
+
+
+def default_name(source: QualifiedName, reference: ReferenceInfo) -> QualifiedName:
+    """The reference's own, beside the source."""
+    return QualifiedName(source.schema, reference.name)
+
+
+def _in_schemas(
+    source: QualifiedName, schemas: Sequence[str], references: Sequence[ReferenceInfo]
+) -> list[ReferenceInfo]:
+    known = sorted({reference.namespace for reference in references if reference.namespace is not None})
+    for schema in schemas:
+        if schema not in known:
+            hint = f"one of {', '.join(quote(name) for name in known)}"
+            raise ReferenceMissing(f"source {source} has no schema {quote(schema)} upstream", hint=hint)
+    return [reference for reference in references if reference.namespace in schemas]
+
+
+# ── one export ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _export(
+    name: QualifiedName,
+    source: QualifiedName,
+    spec: AnySpec,
+    reference: ReferenceInfo,
+    options: LegacySpec,
+    chosen: Sequence[ReferenceInfo],
+    output: sql.Output,
+) -> TableSpec:
+    """The definition of the table underneath."""
+
+    def own(texts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(parts_of(text)[-1] for text in texts if _reference_of(text, chosen, source) is reference)
+
+    table = as_table(name, source, reference, output, own(options.text_columns), own(options.exclude_columns))
+    if reference.columns is None and isinstance(spec, LoadGeneratorSpec):
+        return table.to_spec(reference.name, reference.namespace)  # only its name is known, so it is not there yet
+    return purify(table, spec, reference)
+
+
+def as_table(
+    name: QualifiedName,
+    source: QualifiedName,
+    reference: ReferenceInfo,
+    output: sql.Output,
+    text_columns: tuple[str, ...] = (),
+    exclude_columns: tuple[str, ...] = (),
+) -> sql.CreateTable:
+    """The statement of today that makes the same."""
+    return sql.CreateTable(
+        name=name,
+        if_not_exists=False,
+        source=source,
+        reference=reference_parts(reference),
+        format=output.format,
+        columns=output.columns,
+        include=output.include,
+        envelope=output.envelope,
+        text_columns=text_columns,
+        exclude_columns=exclude_columns,
+    )
+
+
+def reference_parts(reference: ReferenceInfo) -> sql.Reference:
+    return tuple(part for part in (reference.namespace, reference.name) if part is not None)
+
+
+def _reference_of(text: str, chosen: Sequence[ReferenceInfo], source: QualifiedName) -> ReferenceInfo:
+    """``[[…]reference.]column``: the reference may be left out where there is one."""
+    *of, _column = parts_of(text)
+    if of:
+        return resolve(tuple(of), chosen, str(source))
+    if len(chosen) == 1:
+        return chosen[0]
+    raise BadExport(f"source {source}: column {text} may be any output's", hint=f"reference.{text}")
+
+
+# ── telling it again ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def described(
+    source: QualifiedName,
+    legacy: LegacySpec,
+    outputs: Sequence[NamedOutput],
+    progress: QualifiedName,
+    *,
+    listed: bool = False,
+) -> LegacySpec:
+    """What the statement says, in its one canonical form, of outputs as they are.
+
+    :param listed: that they were added to or taken from, so that each must be named.
+    """
+    own = progress == default_progress(source)
+    ordered = sorted(outputs, key=lambda output: written(stored_reference(output.spec)))
+    usual = all(output.name == default_name(source, stored_reference(output.spec)) for output in outputs)
+    shape: Literal["single", "all_tables", "schemas", "tables"] = legacy.shape
+    if shape != "single" and (listed or not usual):
+        shape = "tables"
+    return LegacySpec(
+        shape=shape,
+        schemas=tuple(sorted(set(legacy.schemas))) if shape == "schemas" else (),
+        tables=tuple((_reference_sql(o.spec), str(o.name)) for o in ordered) if shape == "tables" else (),
+        progress=None if own else str(progress),
+        text_columns=tuple(_columns_sql(o.spec, c, shape) for o in ordered for c in o.spec.text_columns),
+        exclude_columns=tuple(_columns_sql(o.spec, c, shape) for o in ordered for c in o.spec.exclude_columns),
+    )
+
+
+def default_progress(source: QualifiedName) -> QualifiedName | None:
+    """None where it would be too long for a name."""
+    try:
+        return QualifiedName(source.schema, f"{source.name}_progress")
+    except StatementError:
+        return None
+
+
+def _reference_sql(spec: TableSpec) -> str:
+    return sql_of(reference_parts(stored_reference(spec)))
+
+
+def _columns_sql(spec: TableSpec, column: str, shape: str) -> str:
+    return sql_of([column] if shape == "single" else [*reference_parts(stored_reference(spec)), column])

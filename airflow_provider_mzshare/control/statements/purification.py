@@ -1,0 +1,160 @@
+"""What a table is, once its upstream was asked: the reference that is meant, real columns, details. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, UnknownColumn
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.column_types import to_sql
+from airflow_provider_mzshare.control.sql.names import quote
+from airflow_provider_mzshare.core.specs import (
+    ColumnSpec,
+    ExportDetails,
+    KafkaExportDetails,
+    KafkaSourceSpec,
+    LoadGeneratorExportDetails,
+    LoadGeneratorSpec,
+    TableSpec,
+)
+from airflow_provider_mzshare.errors import ReferenceMissing
+
+GENERATORS = "mz_load_generators"
+"""The database of what load generators make, for those who write a reference in three parts."""
+_TEXT = "text"
+
+
+# ── references ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def written(reference: ReferenceInfo) -> str:
+    """As it must be written in SQL."""
+    return ".".join(quote(part) for part in (reference.namespace, reference.name) if part is not None)
+
+
+def resolve(asked: sql.Reference | None, references: Sequence[ReferenceInfo], source: str) -> ReferenceInfo:
+    """Which one is meant; with fewer parts than it has where that is clear. ``source`` is written as in SQL."""
+    choices = [written(reference) for reference in references]
+    if asked is None:
+        if len(references) == 1:
+            return references[0]
+        raise AmbiguousReference(f"source {source} has {len(references)} references: say which one is meant", choices)
+    found = [reference for reference in references if _means(asked, reference)]
+    shown = ".".join(quote(part) for part in asked)
+    if not found:
+        hint = f"REFERENCE {choices[0]}" if len(choices) == 1 else f"one of {', '.join(choices)}"
+        raise ReferenceMissing(f"source {source} has no reference {shown}", hint=hint)
+    if len(found) > 1:
+        raise AmbiguousReference(f"reference {shown} is ambiguous", [written(reference) for reference in found])
+    return found[0]
+
+
+def _means(asked: sql.Reference, reference: ReferenceInfo) -> bool:
+    parts = [part for part in (reference.namespace, reference.name) if part is not None]
+    if reference.namespace is not None and len(asked) == len(parts) + 1:
+        parts = [GENERATORS, *parts]
+    return len(asked) <= len(parts) and tuple(parts[-len(asked) :]) == asked
+
+
+def stored_reference(spec: TableSpec) -> ReferenceInfo:
+    """What a table that is there was made from, as it was then."""
+    details = spec.details
+    if isinstance(details, LoadGeneratorExportDetails):
+        return ReferenceInfo(spec.namespace, spec.reference, details.columns, details.keys, details.partitions)
+    return ReferenceInfo(spec.namespace, spec.reference)
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def purify(
+    statement: sql.CreateTable, source: KafkaSourceSpec | LoadGeneratorSpec, reference: ReferenceInfo
+) -> TableSpec:
+    """The whole definition, with nothing left to ask."""
+    if reference.columns is None:
+        _check_decoded(statement)
+        spec = statement.to_spec(reference.name, reference.namespace)
+    else:
+        columns = _own_columns(statement, reference)
+        order = [column.name for column in reference.columns]
+        spec = statement.to_spec(reference.name, reference.namespace).model_copy(
+            update={
+                "columns": columns,
+                "text_columns": tuple(name for name in order if name in statement.text_columns),
+                "exclude_columns": tuple(name for name in order if name in statement.exclude_columns),
+            }
+        )
+    return spec.model_copy(update={"details": _details(spec, source, reference)})
+
+
+def _details(spec: TableSpec, source: KafkaSourceSpec | LoadGeneratorSpec, reference: ReferenceInfo) -> ExportDetails:
+    if isinstance(source, KafkaSourceSpec):
+        return KafkaExportDetails(topic=source.topic, metadata_columns=spec.include)
+    return LoadGeneratorExportDetails(
+        output=reference.name,
+        partitions=reference.partitions,
+        columns=reference.columns or (),
+        keys=reference.keys,
+    )
+
+
+def _check_decoded(statement: sql.CreateTable) -> None:
+    """An upstream that knows of bytes alone."""
+    if statement.format == "none":
+        raise BadExport(
+            f"table {statement.name}: a Kafka table needs FORMAT, to say how records are decoded",
+            hint="FORMAT JSON, TEXT or BYTES",
+        )
+    if statement.text_columns or statement.exclude_columns:
+        word = "TEXT COLUMNS" if statement.text_columns else "EXCLUDE COLUMNS"
+        raise BadExport(
+            f"table {statement.name}: {word} needs an upstream that has columns of its own",
+            hint="list the columns that are wanted, with their types",
+        )
+
+
+def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[ColumnSpec, ...]:
+    """Those of the upstream, without the excluded ones."""
+    where, columns = f"reference {written(reference)}", reference.columns or ()
+    if statement.format != "none":
+        raise BadExport(
+            f"table {statement.name}: {where} has columns of its own and nothing to decode",
+            hint=f"leave FORMAT {statement.format.upper()} out",
+        )
+    known = [column.name for column in columns]
+    for name in (*statement.text_columns, *statement.exclude_columns):
+        if name not in known:
+            raise UnknownColumn(where, name, known)
+    if both := set(statement.text_columns) & set(statement.exclude_columns):
+        raise BadExport(f"column {min(both)!r} is in TEXT COLUMNS and in EXCLUDE COLUMNS", hint="one of the two")
+    kept = tuple(
+        ColumnSpec(name=column.name, type=_TEXT if column.name in statement.text_columns else column.type)
+        for column in columns
+        if column.name not in statement.exclude_columns
+    )
+    if not kept:
+        raise BadExport(f"table {statement.name}: EXCLUDE COLUMNS leaves none of {', '.join(known)}", hint="fewer")
+    _check_list(statement, where, kept)
+    _check_include(statement, kept)
+    return kept
+
+
+def _check_list(statement: sql.CreateTable, where: str, kept: Sequence[ColumnSpec]) -> None:
+    """A list that was written out must say what comes out anyway."""
+    if statement.columns and tuple(statement.columns) != tuple(kept):
+        listed = ", ".join(f"{quote(column.name)} {to_sql(column.type)}" for column in kept)
+        raise BadExport(
+            f"table {statement.name}: the column list is not what {where} gives: ({listed})",
+            hint="leave the list out; TEXT COLUMNS and EXCLUDE COLUMNS change it",
+        )
+
+
+def _check_include(statement: sql.CreateTable, kept: Sequence[ColumnSpec]) -> None:
+    taken = {column.name.lower() for column in kept}
+    for include in statement.include:
+        if include.name.lower() in taken:
+            raise BadExport(
+                f"table {statement.name}: column {include.name} occurs twice",
+                hint=f"INCLUDE {include.what.upper()} AS another name",
+            )

@@ -1,0 +1,73 @@
+"""Which function carries out which statement: the one table. A new statement gets a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.context import Context, Handler, RunHandler
+from airflow_provider_mzshare.control.statements.handlers import (
+    comments,
+    drops,
+    flags,
+    new_tables,
+    references,
+    refusals,
+    renames,
+    schemas,
+    show,
+    sources,
+    tables,
+)
+from airflow_provider_mzshare.control.statements.handlers.select import run_query
+from airflow_provider_mzshare.control.statements.handlers.views import create_view
+from airflow_provider_mzshare.control.statements.legacy import creating, subsources
+from airflow_provider_mzshare.control.statements.upstream_checks import Checked
+
+HANDLERS: Mapping[type[Any], Handler] = {
+    sql.CreateSource: creating.create_source,
+    sql.CreateTable: new_tables.create_table,
+    sql.CreateSubsource: subsources.create_subsource,
+    sql.CreateView: create_view,
+    sql.CreateSchema: schemas.create_schema,
+    sql.AlterSourceSet: sources.alter_source,
+    sql.AddSubsources: subsources.add_subsources,
+    sql.DropSubsources: subsources.drop_subsources,
+    sql.RefreshReferences: references.refresh,
+    sql.AlterTable: tables.alter_table,
+    sql.AlterTableSet: tables.set_options,
+    sql.Rename: renames.rename,
+    sql.Swap: renames.swap,
+    sql.AlterSystem: flags.alter_system,
+    sql.CommentOn: comments.comment_on,
+    sql.DropItem: drops.drop_item,
+    sql.DropSchema: drops.drop_schema,
+    sql.Show: show.show,
+    sql.ShowCreate: show.show_create,
+    sql.Query: run_query,
+    sql.Write: refusals.write,
+}
+READS: tuple[type[Any], ...] = (sql.Show, sql.ShowCreate, sql.Query, sql.Write)
+"""A script of these alone opens no transaction that writes."""
+
+
+TOGETHER: Mapping[type[Any], RunHandler] = {
+    sql.CreateTable: new_tables.create_tables,
+    sql.DropItem: drops.drop_tables,
+}
+"""For statements that ``together`` puts in one run."""
+
+
+def carry_out_run(session: Session, run: Sequence[Checked[Any]], contexts: Sequence[Context]) -> Sequence[Result]:
+    """As one after the other would be."""
+    if len(run) == 1:
+        return [carry_out(session, run[0], contexts[0])]
+    return TOGETHER[type(run[0].statement)](session, run, contexts)
+
+
+def carry_out(session: Session, checked: Checked[Any], context: Context) -> Result:
+    return HANDLERS[type(checked.statement)](session, checked, context)

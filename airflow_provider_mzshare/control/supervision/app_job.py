@@ -1,0 +1,180 @@
+"""What the apps in ``spark_apps`` share: their job's row in the catalog, signals, session and upstream, exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypedDict
+
+import psutil
+
+from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
+from airflow_provider_mzshare.compute.session import open_session
+from airflow_provider_mzshare.connectors.base import Reader, Upstream
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.control.catalog import jobs
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.upstreams import connect
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.errors import MzShareError, TransientError
+from airflow_provider_mzshare.storage.apps.base import App, End
+from airflow_provider_mzshare.storage.writing.shipping import pack_writer, worker_conf
+
+log = logging.getLogger(__name__)
+
+EXITS = {
+    "stopped": Exit.STOPPED,
+    "finished": Exit.STOPPED,
+    "fenced": Exit.FENCED,
+    "stalled": Exit.STALLED,
+    "failed": Exit.FAILED,
+}
+
+
+class JobRecord:
+    """This run's row in the catalog."""
+
+    def __init__(self, catalog: Catalog, job_id: JobId) -> None:
+        self._catalog, self._job_id = catalog, job_id
+
+    def started(self) -> bool:
+        pid = os.getpid()
+        with self._catalog.write() as session:
+            return jobs.note_start(
+                session,
+                self._job_id,
+                pid=pid,
+                pid_started=psutil.Process(pid).create_time(),
+                host=socket.gethostname(),
+            )
+
+    def running(self) -> None:
+        with self._catalog.write() as session:
+            jobs.set_state(session, self._job_id, "running", expect={"starting"})
+
+    def shows(self, url: str | None) -> None:
+        """Spark's pages, for links; they are off unless its settings say otherwise."""
+        if url is not None:
+            with self._catalog.write() as session:
+                jobs.note_ui(session, self._job_id, url)
+
+    def trouble(self, text: str | None) -> None:
+        with self._catalog.write() as session:
+            jobs.note_trouble(session, self._job_id, text)
+
+    def stop_requested(self) -> bool:
+        with self._catalog.read() as session:
+            return jobs.stop_requested(session, self._job_id)
+
+    def ended(self, end: End, code: Exit) -> None:
+        for pause in (1, 2, 4, 8, 0):
+            try:
+                with self._catalog.write() as session:
+                    jobs.note_trouble(session, self._job_id, end.error)
+                    jobs.set_state(
+                        session,
+                        self._job_id,
+                        end.state,
+                        expect=jobs.ACTIVE,
+                        exit_code=code,
+                    )
+                return
+            except TransientError as error:
+                # Should it stay away, the reconciler finds the process gone.
+                log.warning("%s could not say how it ended: %s", self._job_id, error)
+                time.sleep(pause)
+
+
+class Parts(TypedDict):
+    """What every app is made of, whatever its kind."""
+
+    spark: Any
+    upstream: Upstream
+    reader: Reader
+    source_id: ItemId
+    job_id: JobId
+    root: str
+    folder: Path
+    lease_seconds: float
+    heartbeat_seconds: float
+    stop: threading.Event
+    stop_requested: Callable[[], bool]
+    on_running: Callable[[], None]
+    on_trouble: Callable[[str | None], None]
+
+
+Make = Callable[[AppJob, Catalog, Parts], App]
+
+
+def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
+    """Read the job, run the app that ``make`` puts together, and say how it ended."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        job = read_job(argv[0])
+    except (MzShareError, IndexError) as error:
+        sys.stderr.write(f"error: {error.line if isinstance(error, MzShareError) else usage}\n")
+        return Exit.WRONG_USE
+    catalog = Catalog(job.catalog_url)
+    record = JobRecord(catalog, JobId(job.job_id))
+    if not record.started():
+        log.warning("%s was given up before it started", job.job_id)
+        return Exit.FENCED
+    code: Exit | None = Exit.UNAVAILABLE
+    try:
+        with _parts(job, catalog, record, stop) as parts:
+            code = None
+            end = make(job, catalog, parts).run()
+    except Exception as error:
+        log.exception("%s failed", job.job_id)
+        end = End("failed", error.line if isinstance(error, MzShareError) else f"{type(error).__name__}: {error}")
+    code = code or (Exit.UNAVAILABLE if end.blameless else EXITS[end.state])
+    record.ended(end, code)
+    return code
+
+
+@contextmanager
+def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Event) -> Iterator[Parts]:
+    with catalog.read() as session:
+        source = lookup.get_source_item(session, ItemId(job.source_id))
+    connection = Connection.from_dict(job.connection) if job.connection else None
+    connector = connect(connection, source.spec, source.incarnation)
+    with (
+        connector.upstream() as upstream,
+        open_session(
+            f"mzshare {job.source_name} {job.job_id}",
+            master=job.master,
+            jars=job.jars,
+            scratch=job.folder / "scratch",
+            conf={**worker_conf(job.master), **job.spark_conf},
+            py_files=[pack_writer(job.folder)],
+        ) as spark,
+    ):
+        record.shows(spark.sparkContext.uiWebUrl)
+        yield {
+            "spark": spark,
+            "upstream": upstream,
+            "reader": connector.reader(spark),
+            "source_id": ItemId(job.source_id),
+            "job_id": JobId(job.job_id),
+            "root": job.warehouse,
+            "folder": job.folder,
+            "lease_seconds": job.lease_seconds,
+            "heartbeat_seconds": job.heartbeat_seconds,
+            "stop": stop,
+            "stop_requested": record.stop_requested,
+            "on_running": record.running,
+            "on_trouble": record.trouble,
+        }

@@ -1,0 +1,173 @@
+"""Looks whether this machine, its storage and its catalog can do the work; changes nothing that stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from airflow_provider_mzshare.compute import jars, probe
+from airflow_provider_mzshare.compute.java import java_program
+from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.upstreams import reach
+from airflow_provider_mzshare.errors import MzShareError, TerminalError
+from airflow_provider_mzshare.settings import Settings, is_local
+from airflow_provider_mzshare.storage.collections.compaction import compaction_is_safe, put_if_absent_works
+from airflow_provider_mzshare.storage.collections.faults import check_takes_files
+from airflow_provider_mzshare.urls import shown_url
+
+PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy", "confluent-kafka")
+PINNED = {"pyspark": "4.0.4", "pyspark-client": "4.0.4", "delta-spark": "4.1.0"}
+"""These only run together; the reasons are in pyproject.toml."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. ``hint`` says what to do when it is not well."""
+
+    check: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+def examine(
+    settings: Settings, connections: ConnectionStore, names: Sequence[str] = (), *, spark: bool = True
+) -> Iterator[Finding]:
+    """:param names: connections to try as well.
+    :param spark: start one, as an app would; it takes some seconds.
+    """
+    yield _tried("python", _python)
+    yield _tried("java", _java)
+    for package in PACKAGES:
+        yield _tried(package, lambda package=package: _package(package))  # type: ignore[misc]
+    yield _tried("jars", lambda: _jars(settings))
+    yield _tried("storage", lambda: _storage(settings.warehouse))
+    yield _tried("compaction", _compaction)
+    yield _tried("catalog", lambda: _catalog(settings.catalog_url))
+    if spark:
+        yield _tried("spark", lambda: _spark(settings))
+    for name in names:
+        yield _tried(f"connection {name}", lambda name=name: _connection(connections, name))  # type: ignore[misc]
+
+
+def examine_places(settings: Settings) -> Iterator[Finding]:
+    """Only where things are kept: the catalog, the warehouse, the jars."""
+    yield _tried("catalog", lambda: _catalog(settings.catalog_url))
+    yield _tried("storage", lambda: _storage(settings.warehouse))
+    yield _tried("jars", lambda: _jars(settings))
+
+
+def _tried(check: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, True, look())
+    except MzShareError as error:
+        return Finding(check, False, " ".join(error.message.split()), error.hint)
+    except OSError as error:
+        return Finding(
+            check, False, f"{error.filename or check}: {error.strerror}", "look at the file's place and rights"
+        )
+
+
+def _python() -> str:
+    return sys.version.split()[0]
+
+
+def _java() -> str:
+    program = java_program()
+    ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    version = (ran.stderr + ran.stdout).strip().partition("\n")[0]
+    return f"{program}: {version}"
+
+
+def _package(name: str) -> str:
+    try:
+        found = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        raise TerminalError(f"{name} is not installed", hint="pip install airflow-provider-mzshare") from None
+    wanted = PINNED.get(name, found)
+    if found != wanted:
+        raise TerminalError(f"{name} is {found}, but {wanted} is needed", hint=f"pip install {name}=={wanted}")
+    return found
+
+
+def _jars(settings: Settings) -> str:
+    folder = settings.jars or jars.default_folder()
+    jars.verify(["spark"], folder)
+    return f"{len(jars.pinned(['spark']))} jars in {folder} are the pinned ones"
+
+
+def _storage(warehouse: str) -> str:
+    if not is_local(warehouse):
+        _one_writer_only(warehouse)
+        return f"{shown_url(warehouse)} creates a file for one writer only"
+    with _writable_folder(Path(warehouse)) as is_new:
+        check_takes_files("the warehouse", warehouse)
+        _one_writer_only(warehouse)
+    when = " will be made on first use, and" if is_new else ""
+    return f"{warehouse}{when} creates a file for one writer only"
+
+
+def _one_writer_only(warehouse: str) -> None:
+    if not put_if_absent_works(warehouse):
+        where = warehouse if is_local(warehouse) else shown_url(warehouse)
+        raise TerminalError(
+            f"{where} does not let exactly one of two writers create a file",
+            hint="a local disk, or an object store with conditional writes, as MZSHARE_WAREHOUSE",
+        )
+
+
+@contextmanager
+def _writable_folder(folder: Path) -> Iterator[bool]:
+    """Make it and what is missing above it, private; write to it; take away again what was made. True: it is new."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    made: list[Path] = []
+    try:
+        for path in reversed(missing):
+            path.mkdir(mode=0o700)
+            made.append(path)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        yield bool(missing)
+    finally:
+        for path in reversed(made):
+            path.rmdir()
+
+
+def _compaction() -> str:
+    if not compaction_is_safe():
+        raise TerminalError(
+            f"deltalake {metadata.version('deltalake')} commits a stale compaction and doubles rows",
+            hint="pip install deltalake==1.6.3",
+        )
+    return "a stale compaction is refused"
+
+
+def _catalog(url: str) -> str:
+    catalog = Catalog(url)
+    try:
+        if catalog.is_embedded and catalog.revision() is None:
+            with _writable_folder(catalog.file.parent):
+                return f"{catalog.display_url} will be made on first use"
+        catalog.check()
+        return f"{catalog.display_url} has schema {catalog.revision()}"
+    finally:
+        catalog.close()
+
+
+def _spark(settings: Settings) -> str:
+    """Where apps have theirs, with their jars."""
+    found = jars.spark_jars(settings.jars or jars.default_folder())
+    with _writable_folder(settings.jobs):
+        took = probe.try_spark(settings.jobs, found)
+    return f"{probe.MASTER} starts and works, in {took:.1f} s"
+
+
+def _connection(connections: ConnectionStore, name: str) -> str:
+    return reach(connections, name)

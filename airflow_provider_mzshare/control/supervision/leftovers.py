@@ -1,0 +1,101 @@
+"""Finds folders in the warehouse that nobody reads and nobody may still write. Removes nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, and_, exists, func, select
+from sqlalchemy.orm import Session, aliased
+
+from airflow_provider_mzshare.control.catalog.database.models import (
+    BackfillTableRow,
+    CollectionRow,
+    JobRow,
+    MembershipRow,
+    ReplacementRow,
+    SwapRow,
+    TableRow,
+    TickRow,
+)
+from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.supervision.actions import DroppedTable
+from airflow_provider_mzshare.core.ids import ItemId
+
+_DROPPED, _UNUSED = "it was dropped", "nobody can read its generation {} any more"
+
+
+def find_leftovers(session: Session, folders: frozenset[str], only: ItemId | None = None) -> tuple[DroppedTable, ...]:
+    """:param folders: what the warehouse has. :param only: of this source alone."""
+    if not folders:
+        return ()
+    found = [*_of_dropped_tables(session, only), *_of_old_generations(session, only)]
+    paths: dict[tuple[ItemId, str], list[str]] = defaultdict(list)
+    for table_id, path, why in found:
+        if path in folders:
+            paths[table_id, why].append(path)
+    return tuple(
+        DroppedTable(table_id, str(QualifiedName(*items.get_table_item(session, table_id).name)), tuple(kept), why)
+        for (table_id, why), kept in sorted(paths.items())
+    )
+
+
+def _of_dropped_tables(session: Session, only: ItemId | None) -> Iterable[tuple[ItemId, str, str]]:
+    """Once no tick that may have the table as a member is pending."""
+    other = aliased(TableRow)
+    left = select(func.max(MembershipRow.left_at)).where(MembershipRow.table_id == TableRow.id).scalar_subquery()
+    # Without tables nothing runs that could finish a tick: a pending one then names nobody any more.
+    used = exists().where(other.source_id == TableRow.source_id, other.status != "dropped")
+    runs = exists().where(JobRow.source_id == TableRow.source_id, JobRow.kind == "ingest", JobRow.state.in_(ACTIVE))
+    waits = exists().where(_is_pending(), TickRow.number <= left)
+    query = (
+        select(TableRow.id, CollectionRow.path)
+        .join(CollectionRow, CollectionRow.table_id == TableRow.id)
+        .where(TableRow.status == "dropped", ~(waits & (used | runs)), ~_is_backfilled())
+    )
+    if only is not None:
+        query = query.where(TableRow.source_id == only)
+    return [(table_id, path, _DROPPED) for table_id, path in session.execute(query)]
+
+
+def _is_pending() -> ColumnElement[bool]:
+    """After the last that is committed: a log of years is not searched for ticks that are not."""
+    other = aliased(TickRow)
+    ended = select(func.max(other.number)).where(other.source_id == TableRow.source_id, other.committed)
+    after = TickRow.number > func.coalesce(ended.correlate(TableRow).scalar_subquery(), 0)
+    return and_(TickRow.source_id == TableRow.source_id, after)
+
+
+def _of_old_generations(session: Session, only: ItemId | None) -> Iterable[tuple[ItemId, str, str]]:
+    """Those that were replaced, once maintenance has let go of them; and new ones that were never swapped in."""
+    of_table = CollectionRow.table_id == TableRow.id
+    arrives = exists().where(
+        ReplacementRow.table_id == TableRow.id, ReplacementRow.generation == CollectionRow.generation
+    )
+    answers = exists().where(SwapRow.table_id == TableRow.id, SwapRow.generation == CollectionRow.generation)
+    query = (
+        select(TableRow.id, CollectionRow.path, CollectionRow.generation)
+        .join(CollectionRow, of_table)
+        .where(
+            TableRow.status != "dropped",
+            CollectionRow.generation != TableRow.generation,
+            ~answers,
+            ~arrives,
+            ~_is_backfilled(),
+        )
+    )
+    if only is not None:
+        query = query.where(TableRow.source_id == only)
+    return [(table_id, path, _UNUSED.format(generation)) for table_id, path, generation in session.execute(query)]
+
+
+def _is_backfilled() -> ColumnElement[bool]:
+    """Does a backfill's app run that may write this generation?"""
+    return exists().where(
+        BackfillTableRow.table_id == CollectionRow.table_id,
+        BackfillTableRow.generation == CollectionRow.generation,
+        JobRow.backfill_id == BackfillTableRow.backfill_id,
+        JobRow.state.in_(ACTIVE),
+    )

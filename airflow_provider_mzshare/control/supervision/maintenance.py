@@ -1,0 +1,131 @@
+"""What is done now and then: ``since`` follows retention, what it has passed is removed, small files are merged.
+
+The history of statuses is pruned too. Compaction belongs to whoever writes a table: it is only asked for here. Nothing
+is removed that a read which began within the last hour could need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, SourceRow, SwapRow, TableRow
+from airflow_provider_mzshare.control.catalog.log.retention import advance_since
+from airflow_provider_mzshare.control.catalog.log.status_history import prune_history
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.flags import retention_ms
+from airflow_provider_mzshare.control.catalog.queries.reads import version_at
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists
+from airflow_provider_mzshare.storage.collections.expiry import GRACE, Expiry, expire
+
+_NO_SYNC = {"synchronize_session": False}
+
+
+@dataclass(frozen=True)
+class Maintained:
+    """What was done for one table; ``trouble`` says why not, and the others were done all the same."""
+
+    table: str
+    since: int
+    data_files: int = 0
+    log_files: int = 0
+    bytes: int = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class _Due:
+    """A table whose past may go, and the versions that stay."""
+
+    table: str
+    since: int
+    keep: tuple[tuple[CollectionId, int], ...]
+
+
+def maintain(
+    catalog: Catalog,
+    warehouse: str,
+    *,
+    only: ItemId | None = None,
+    dry_run: bool = False,
+    grace: timedelta = GRACE,
+    now_ms: int | None = None,
+) -> list[Maintained]:
+    """:param grace: how long ``since`` must have stood where it was found before what is older goes."""
+    now = wall_ms() if now_ms is None else now_ms
+    with catalog.read() as session:
+        sources = [s for s in items.list_sources(session) if only in (None, s.id)]
+    done: list[Maintained] = []
+    for source in sources:
+        due = _prepare(catalog, source.id, now, round(grace.total_seconds() * 1000), dry_run)
+        done += [_expire(one, warehouse, now, dry_run, grace) for one in due]
+    if not dry_run:
+        with catalog.write() as session:
+            prune_history(session, now - retention_ms(session))
+    return done
+
+
+def _prepare(catalog: Catalog, source_id: ItemId, now: int, grace_ms: int, dry_run: bool) -> list[_Due]:
+    """Move ``since``, ask for compaction, and note where ``since`` stands: the next run removes what lies before."""
+    with catalog.locked(source_id) as (session, state):
+        if not dry_run:
+            advance_since(session, state, now)
+            asked = update(SourceRow).where(SourceRow.id == source_id)
+            session.execute(asked.values(compaction_asked=SourceRow.compaction_asked + 1), execution_options=_NO_SYNC)
+        return [_due(session, table, now, grace_ms, dry_run) for table in items.list_tables(session, source_id)]
+
+
+def _due(session: Session, table: items.TableItem, now: int, grace_ms: int, dry_run: bool) -> _Due:
+    noted = select(TableRow.since_noted, TableRow.since_noted_at).where(TableRow.id == table.id)
+    since, noted_at = session.execute(noted).one()
+    # While a backfill fills it, its writer alone knows what it needs.
+    stood = since > 0 and now - noted_at >= grace_ms and table.backfill_id is None
+    if not dry_run and (stood or since == 0):
+        change = update(TableRow).where(TableRow.id == table.id).values(since_noted=table.since, since_noted_at=now)
+        session.execute(change, execution_options=_NO_SYNC)
+    if not dry_run and stood:
+        # No read has begun with a replaced generation since then: from now on its folders are left over.
+        unread = delete(SwapRow).where(SwapRow.table_id == table.id, SwapRow.mz_timestamp <= since)
+        session.execute(unread, execution_options=_NO_SYNC)
+    keep = [(name, version_at(session, name, since)) for name in _collections(session, table)] if stood else []
+    return _Due(table.display, table.since, tuple(keep))
+
+
+def _collections(session: Session, table: items.TableItem) -> Sequence[CollectionId]:
+    """Of the current generation: folders of older ones go as a whole, by the reconciler."""
+    query = select(CollectionRow.id).where(
+        CollectionRow.table_id == table.id, CollectionRow.generation == table.generation
+    )
+    return session.scalars(query).all()
+
+
+def _expire(due: _Due, warehouse: str, now: int, dry_run: bool, grace: timedelta) -> Maintained:
+    done = Maintained(due.table, due.since)
+    at = datetime.fromtimestamp(now / 1000, timezone.utc)
+    for name, version in due.keep:
+        try:
+            if not collection_exists(warehouse, name):
+                continue
+            collection = Collection.open(warehouse, name)
+            gone = expire(collection, keep_from_version=version, now=at, grace=grace, dry_run=dry_run)
+        except (MzShareError, OSError) as error:
+            return replace(done, trouble=error.line if isinstance(error, MzShareError) else str(error))
+        done = _added(done, gone)
+    return done
+
+
+def _added(done: Maintained, gone: Expiry) -> Maintained:
+    return replace(
+        done,
+        data_files=done.data_files + len(gone.data_files),
+        log_files=done.log_files + len(gone.log_files),
+        bytes=done.bytes + gone.bytes,
+    )

@@ -1,0 +1,118 @@
+"""The runs behind jobs: their processes, their logs, and the one a user means. Starts and ends nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.compute.jobs import LOG_FILE
+from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import jobs as job_rows
+from airflow_provider_mzshare.control.catalog.log.backfills import unfinished_backfill
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.overviews import arrival_overviews
+from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.errors import TerminalError, UnknownItem
+
+_LAST_WORDS, _LAST_LINES = 300, 200
+_COMPLAINT = re.compile(
+    r"\S+ \S+ (?:WARNING|ERROR|CRITICAL) (?:airflow_provider_mzshare|mzshare)[\w.]* (?P<ours>.+)"
+    r"|error: (?P<said>.+)"
+    r"|(?P<raised>[\w.]*(?:Error|Exception): .+)"
+)
+"""What the app itself complains of, or an error at the end of a traceback; not what Spark has to say."""
+
+
+def handle_of(job: job_rows.Job, launcher: Launcher) -> Handle | None:
+    """The run behind a job: as its app noted it, or as it can be found on this machine."""
+    if job.pid is not None and job.host is not None:
+        return Handle(job.id, Path(job.folder), job.host, job.pid, job.pid_started)
+    return launcher.find(job.id, Path(job.folder))
+
+
+def last_words(launcher: Launcher, handle: Handle | None) -> str:
+    """The last complaint in a run's log, for whoever asks why it ended; empty when it did not complain."""
+    return last_complaint(() if handle is None else launcher.logs(handle, tail=_LAST_LINES))
+
+
+def last_complaint(lines: Iterable[str]) -> str:
+    found = [match for line in lines if (match := _COMPLAINT.fullmatch(line.strip()))]
+    return str(found[-1][found[-1].lastgroup or 0])[:_LAST_WORDS] if found else ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One job's log."""
+
+    job_id: str
+    handle: Handle
+    launcher: Launcher
+    catalog: Catalog
+
+    def lines(self, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
+        return self.launcher.logs(self.handle, tail=tail, follow=self._goes_on if follow else None)
+
+    def _goes_on(self) -> bool:
+        with self.catalog.read() as session:
+            return job_rows.get_job(session, JobId(self.job_id)).is_active
+
+
+def find_run(catalog: Catalog, launcher: Launcher, name: str) -> Run:
+    """The newest run that feeds a source or a table, or a run by its job's id."""
+    job = _job(catalog, name)
+    handle = handle_of(job, launcher) or Handle(job.id, Path(job.folder), job.host or "")
+    return Run(job.id, handle, launcher, catalog)
+
+
+def _job(catalog: Catalog, name: str) -> job_rows.Job:
+    with catalog.read() as session:
+        try:
+            return job_rows.get_job(session, JobId(name))
+        except UnknownItem:
+            pass
+    try:
+        item = find_item(catalog, name)
+    except TerminalError:
+        raise TerminalError(f"there is no job, source or table {name!r}", hint="mzshare status") from None
+    with catalog.read() as session:
+        job = _newest(session, item)
+    if job is None:
+        raise TerminalError(f"nothing has run for {item.display!r} yet", hint="mzshare reconcile")
+    return job
+
+
+def _newest(session: Session, item: items.SourceItem | items.TableItem) -> job_rows.Job | None:
+    """While a table is brought up, its backfill is what feeds it; else the ingestion app does.
+
+    Of one that stalled on the way, the backfill that it stalled under says why.
+    """
+    source_id = item.id if isinstance(item, items.SourceItem) else item.source_id
+    if isinstance(item, items.TableItem):
+        arrival = arrival_overviews(session, source_id).get(item.id)
+        job = arrival.job if arrival is not None else None
+        if (arrival or item).status == "stalled":
+            job = _stalled_under(session, item, (arrival or item).generation)
+        if job is not None:
+            return job
+    newest = job_rows.last_jobs(session, source_id, 1, kind="ingest")
+    return newest[0] if newest else None
+
+
+def _stalled_under(session: Session, table: items.TableItem, generation: int) -> job_rows.Job | None:
+    backfill_id = unfinished_backfill(session, table.id, generation)
+    if backfill_id is None:
+        return None
+    newest = job_rows.last_jobs(session, table.source_id, 1, backfill_id=backfill_id)
+    return newest[0] if newest else None
+
+
+def job_log_path(catalog: Catalog, job_id: str) -> Path:
+    """Where a job's log is, on the machine that it ran on; whether it is still there is not looked at."""
+    with catalog.read() as session:
+        return Path(job_rows.get_job(session, JobId(job_id)).folder) / LOG_FILE

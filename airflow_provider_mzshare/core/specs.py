@@ -1,0 +1,199 @@
+"""What a user asked for, with a version: the JSON kept in the catalog and carried by ticks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS, Column, check_type
+
+DAY_SECONDS = 86_400
+
+
+class Spec(BaseModel):
+    """Unknown fields are refused: a newer writer's spec must not be read as if it said less."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Start(Spec):
+    """Where a source begins. ``offsets`` is the resolved answer, written once at creation."""
+
+    mode: Literal["earliest", "offset", "timestamp"] = "earliest"
+    asked: dict[str, int] = Field(default_factory=dict)
+    """mode ``offset``: offsets as the user gave them, per partition."""
+    timestamp: int | None = None
+    """mode ``timestamp``: milliseconds since 1970."""
+
+
+class LegacySpec(Spec):
+    """What an old-style CREATE SOURCE said of its outputs; a source without it has tables alone.
+
+    The outputs themselves are tables of the source like any other: migrating moves definitions, not data.
+    """
+
+    shape: Literal["single", "all_tables", "schemas", "tables"]
+    """``single``: the source's own relation has the data. The others are how subsources were asked for."""
+    schemas: tuple[str, ...] = ()
+    """shape ``schemas``."""
+    tables: tuple[tuple[str, str], ...] = ()
+    """shape ``tables``: pairs of a reference and the subsource's name as it was written; both are SQL."""
+    progress: str | None = None
+    """``EXPOSE PROGRESS AS``, as SQL; else the progress is called ``<source>_progress``."""
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+    """Options of single columns that stand on the source, ``reference.column``."""
+
+
+class KafkaSourceSpec(Spec):
+    version: Literal[1] = 1
+    kind: Literal["kafka"] = "kafka"
+    connection: str
+    topic: str
+    start: Start = Start()
+    legacy: LegacySpec | None = None
+
+
+Generator = Literal["counter", "auction", "key_value"]
+
+
+class LoadGeneratorSpec(Spec):
+    """A source that makes its records up: the same for the same seed, as far as its clock has come."""
+
+    version: Literal[1] = 1
+    kind: Literal["load_generator"] = "load_generator"
+    generator: Generator
+    seed: int = 0
+    tick_interval_ms: int = Field(default=1_000, ge=1)
+    """How often the generator makes records."""
+    batch_size: int = Field(default=1, ge=1, le=1_000_000)
+    """Records of each partition that it makes at once."""
+    up_to: int | None = Field(default=None, ge=0, le=10**15)
+    """``counter``, ``key_value``: so many records per partition and no more; ``auction``: bids."""
+    keys: int = Field(default=100, ge=1, le=10**12)
+    """``key_value``: of each partition."""
+    value_size: int = Field(default=16, ge=1, le=1 << 20)
+    """``key_value``: bytes of a value."""
+    partitions: int = Field(default=1, ge=1, le=64)
+    """``key_value``; the other generators have one per output."""
+    legacy: LegacySpec | None = None
+
+
+SourceSpec = Annotated[KafkaSourceSpec | LoadGeneratorSpec, Field(discriminator="kind")]
+_SOURCE_SPEC: TypeAdapter[KafkaSourceSpec | LoadGeneratorSpec] = TypeAdapter(SourceSpec)
+
+
+def parse_source_spec(text: str) -> KafkaSourceSpec | LoadGeneratorSpec:
+    return _SOURCE_SPEC.validate_json(text)
+
+
+class ColumnSpec(Spec):
+    name: str
+    type: str
+
+    @field_validator("type")
+    @classmethod
+    def _known_type(cls, value: str) -> str:
+        check_type(value)
+        return value
+
+
+class Include(Spec):
+    """A metadata column: the record's partition, offset, timestamp or key."""
+
+    what: Literal["partition", "offset", "timestamp", "key"]
+    name: str
+
+
+Format = Literal["json", "text", "bytes", "none"]
+"""``none``: the upstream has columns of its own, and nothing is to be decoded."""
+
+
+class KafkaExportDetails(Spec):
+    """What the source needs to know to fill the table, resolved when it was made."""
+
+    version: Literal[1] = 1
+    kind: Literal["kafka"] = "kafka"
+    topic: str
+    metadata_columns: tuple[Include, ...] = ()
+
+
+class LoadGeneratorExportDetails(Spec):
+    version: Literal[1] = 1
+    kind: Literal["load_generator"] = "load_generator"
+    output: str
+    partitions: tuple[int, ...]
+    """Which of the source's partitions carry this output."""
+    columns: tuple[ColumnSpec, ...]
+    """All that the output had when the table was made, also those that were excluded."""
+    keys: tuple[str, ...] = ()
+
+
+ExportDetails = Annotated[KafkaExportDetails | LoadGeneratorExportDetails, Field(discriminator="kind")]
+
+
+class ExportDataConfig(Spec):
+    """How the data of a table is decoded."""
+
+    encoding: Format
+    envelope: Literal["none"]
+
+
+_INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
+_PLAIN_COLUMN = {"json": "text", "text": "text", "bytes": "bytea"}
+
+
+class TableSpec(Spec):
+    """A table from a source.
+
+    ``columns`` is empty for text, bytes and untyped JSON, which have the one column ``data``. For format ``none`` they
+    are the upstream's, without the excluded ones.
+    """
+
+    version: Literal[1] = 1
+    reference: str
+    namespace: str | None = None
+    """The schema of the reference, for upstreams that have any; Kafka has none."""
+    format: Format
+    columns: tuple[ColumnSpec, ...] = ()
+    include: tuple[Include, ...] = ()
+    envelope: Literal["none"] = "none"
+    on_decode_error: Literal["record", "stop"] = "record"
+    retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
+    snapshot: bool = True
+    """False: nothing of the source's history belongs to the table; it begins at what comes next."""
+    text_columns: tuple[str, ...] = ()
+    exclude_columns: tuple[str, ...] = ()
+    details: ExportDetails | None = None
+    """None for tables from before these were kept."""
+
+    def data_config(self) -> ExportDataConfig:
+        return ExportDataConfig(encoding=self.format, envelope=self.envelope)
+
+    def value_columns(self) -> tuple[Column, ...]:
+        if self.columns:
+            return tuple(Column(c.name, c.type) for c in self.columns)
+        return (Column("data", _PLAIN_COLUMN[self.format]),)
+
+    def include_columns(self) -> tuple[Column, ...]:
+        key = "bytea" if self.format == "bytes" else "text"
+        return tuple(Column(i.name, _INCLUDE_TYPES.get(i.what, key)) for i in self.include)
+
+    def user_columns(self) -> tuple[Column, ...]:
+        return self.value_columns() + self.include_columns()
+
+    def all_columns(self) -> tuple[Column, ...]:
+        return self.user_columns() + tuple(Column(*c) for c in SYSTEM_COLUMNS)
+
+
+class SourceSettings(Spec):
+    """What may be changed while the ingestion app runs."""
+
+    trigger_interval_ms: int = Field(default=1_000, ge=50)
+    max_records_per_tick: int = Field(default=500_000, ge=1)
+    idle_tick_seconds: float = Field(default=10.0, gt=0)
+    backfill_rate: int | None = Field(default=None, ge=0)
+    """Records per second that a backfill of the source may read; None is no limit, 0 a pause."""
+    cutover_wait_ms: int | None = Field(default=None, ge=0)
+    """How long a tick may wait for a backfill that is one tick behind; None is a quarter of the trigger interval."""

@@ -1,0 +1,229 @@
+"""The rules for tables that come later: what a backfill may write, when it converges, and how a failed table heals.
+
+A table that arrives executes the ticks it has missed, in groups, under the lease of its backfill. It becomes a member
+only by the mint of a tick that begins exactly where it stands (``rules.joining``), so one or the other writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.ticklog.rules import check_holder, stalled, without_idle_backfills
+from airflow_provider_mzshare.core.ticklog.state import (
+    BackfillState,
+    Holder,
+    Left,
+    Outcome,
+    SourceState,
+    TableState,
+    Tick,
+)
+from airflow_provider_mzshare.errors import Fenced, LogConflict
+
+ARRIVING = ("backfilling", "converging")
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a group of ticks did to the tables of a backfill.
+
+    :param tables: those that moved or stalled, as they are now.
+    :param gone: those that are not this backfill's any more: dropped, retired, or cut over.
+    """
+
+    tables: Mapping[ItemId, TableState]
+    gone: frozenset[ItemId]
+
+
+# ── what belongs to a backfill ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def arriving(state: SourceState, backfill_id: BackfillId | None = None) -> dict[ItemId, TableState]:
+    """What is being brought up: of one backfill, or of all. A replacement stands for its table."""
+    both = (*state.tables.values(), *state.replacements.values())
+    found = [t for t in both if t.status in ARRIVING and backfill_id in (None, t.backfill_id)]
+    return {t.table_id: t for t in found}
+
+
+def is_replacement(state: SourceState, table: TableState) -> bool:
+    return state.replacements.get(table.table_id) == table
+
+
+def check_backfill(state: SourceState, backfill_id: BackfillId, holder: Holder) -> BackfillState:
+    backfill = check_present(state, backfill_id)
+    check_holder(backfill.lease, holder)
+    return backfill
+
+
+def check_present(state: SourceState, backfill_id: BackfillId) -> BackfillState:
+    """A backfill whose tables are all gone is over: its holder is fenced by that alone."""
+    if state.status == "dropped":
+        raise Fenced(f"source {state.source_id} is dropped")
+    backfill = state.backfills.get(backfill_id)
+    if backfill is None:
+        raise Fenced(f"backfill {backfill_id} is over: its tables are cut over or gone")
+    return backfill
+
+
+# ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def follow(
+    state: SourceState,
+    backfill_id: BackfillId,
+    holder: Holder,
+    *,
+    first: int,
+    last: Tick,
+    outcomes: Mapping[ItemId, Outcome],
+) -> Followed:
+    """The ticks ``first`` to ``last`` have been written for some tables of a backfill, or could not be."""
+    backfill = check_backfill(state, backfill_id, holder)
+    mine = arriving(state, backfill_id)
+    moved: dict[ItemId, TableState] = {}
+    for table_id, outcome in outcomes.items():
+        table = mine.get(table_id)
+        if table is None:
+            continue
+        if table.next_tick != first:
+            raise LogConflict(f"table {table_id} goes on at tick {table.next_tick}, not at tick {first}")
+        if isinstance(outcome, Left):
+            moved[table_id] = stalled(table, outcome.reason)
+        else:
+            moved[table_id] = _caught_up(table, last, healing=table_id in backfill.healing)
+    return Followed(moved, gone=frozenset(outcomes) - moved.keys())
+
+
+def _caught_up(table: TableState, last: Tick, *, healing: bool) -> TableState:
+    """A table that was readable stays so; a new one is readable where its newest group ended."""
+    return replace(
+        table,
+        position=last.upper,
+        next_tick=last.number + 1,
+        upper=last.mz_timestamp + 1,
+        since=(table.since or last.mz_timestamp) if healing else last.mz_timestamp,
+    )
+
+
+# ── convergence ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lag(state: SourceState, table: TableState) -> int:
+    """How many ticks have been minted that the table has not got; empty ones that bring nothing do not count."""
+    return 0 if table.position == state.upper else state.last_number + 1 - table.next_tick
+
+
+def history_is_complete(state: SourceState, table: TableState) -> bool:
+    backfill = state.backfills.get(table.backfill_id) if table.backfill_id else None
+    return table.position == state.upper or (backfill is not None and table.next_tick > backfill.history)
+
+
+def arm(state: SourceState, table_id: ItemId, *, max_lag: int) -> TableState | None:
+    """The table as it converges from now on; None when it is too far behind, or nothing is to be done."""
+    table = arriving(state).get(table_id)
+    if table is None or table.status != "backfilling":
+        return None
+    if not history_is_complete(state, table) or lag(state, table) > max_lag:
+        return None
+    return replace(table, status="converging")
+
+
+def awaited(state: SourceState) -> dict[BackfillId, BackfillState]:
+    """Backfills with a converging table that is one tick behind: worth a short wait before the next is minted."""
+    last = state.last
+    if last is None or state.pending:
+        return {}
+    close = [t for t in arriving(state).values() if t.status == "converging" and t.next_tick == last.number]
+    behind = {t.backfill_id for t in close if t.position != state.upper and t.backfill_id is not None}
+    return {backfill_id: state.backfills[backfill_id] for backfill_id in behind if backfill_id in state.backfills}
+
+
+def completes_cutover(state: SourceState) -> bool:
+    """Would a tick minted now, even an empty one, make an arriving table a member?"""
+    standing = [t for t in arriving(state).values() if t.status == "converging" and t.position == state.upper]
+    return bool(standing) and not state.pending and state.status == "active"
+
+
+# ── healing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def resume(table: TableState, backfill_id: BackfillId) -> TableState:
+    """A stalled table goes on where it stands: it follows the ticks after its own upper, then it is cut over."""
+    if table.status != "stalled":
+        raise LogConflict(f"table {table.table_id} is {table.status}, not stalled")
+    return replace(table, status="backfilling", reason=None, backfill_id=backfill_id)
+
+
+def isolate(table: TableState, backfill_id: BackfillId) -> TableState:
+    """It goes on where it stands, in a backfill of its own. Whether it may converge is asked anew there."""
+    return replace(table, status="backfilling", backfill_id=backfill_id)
+
+
+def retire(table: TableState) -> TableState:
+    """Its backfill ends before the cutover. It keeps what it has, and can be resumed."""
+    return stalled(table, "its backfill was retired before the cutover")
+
+
+# ── merging ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def merging(state: SourceState, idle: Collection[BackfillId]) -> list[tuple[BackfillId, ...]]:
+    """Backfills that are to be one, so that all their tables are read for at once; the newest, which takes them, last.
+
+    Only such as nobody has ever held: no app of theirs can be at work. Each table keeps its own position and is brought
+    on from there, so any of them could run together. But one that is behind others is brought on first, while they
+    wait: none is made to wait for more than it has to read itself.
+
+    :param idle: those that no app was ever started for.
+    """
+    tables = arriving(state).values()
+    behind = {one: max(state.upper.gap(t.position) for t in tables if t.backfill_id == one) for one in state.backfills}
+    found = [backfill for one in idle if (backfill := state.backfills.get(one)) is not None and _is_free(backfill)]
+    left = sorted(found, key=lambda one: -behind[one.backfill_id])
+    groups = []
+    while left:
+        furthest = behind[left[0].backfill_id]
+        together = [one for one in left if 2 * behind[one.backfill_id] >= furthest]
+        left = left[len(together) :]
+        if len(together) > 1:
+            together.sort(key=lambda one: (one.asked_at, one.backfill_id))
+            groups.append(tuple(one.backfill_id for one in together))
+    return groups
+
+
+def _is_free(backfill: BackfillState) -> bool:
+    return backfill.lease.epoch == 0 and backfill.lease.job_id is None and not backfill.alone
+
+
+def merged(state: SourceState, group: Collection[BackfillId]) -> tuple[BackfillState, dict[ItemId, TableState]]:
+    """The last one of a group with all of their tables: as it is now, and the tables that came to it.
+
+    All of them are as they were: where they stand, whether they converge, and what could be read of those that heal.
+    """
+    *absorbed, into = (state.backfills[one] for one in group)
+    moved = {t.table_id: t for one in absorbed for t in arriving(state, one.backfill_id).values()}
+    whole = replace(
+        into,
+        history=max(one.history for one in (*absorbed, into)),
+        healing=into.healing.union(*(one.healing & moved.keys() for one in absorbed)),
+    )
+    return whole, {table_id: replace(t, backfill_id=into.backfill_id) for table_id, t in moved.items()}
+
+
+# ── what a decision does to the state ─────────────────────────────────────────────────────────────────────────────────
+
+
+def with_arrivals(state: SourceState, changed: Mapping[ItemId, TableState]) -> SourceState:
+    """The state with these arriving tables as they are now, each in its own generation."""
+    tables, replacements = dict(state.tables), dict(state.replacements)
+    for table_id, table in changed.items():
+        replaces = table_id in replacements and replacements[table_id].generation == table.generation
+        (replacements if replaces else tables)[table_id] = table
+    return without_idle_backfills(replace(state, tables=tables, replacements=replacements))
+
+
+def with_merged(state: SourceState, group: Collection[BackfillId]) -> SourceState:
+    whole, moved = merged(state, group)
+    return with_arrivals(replace(state, backfills={**state.backfills, whole.backfill_id: whole}), moved)

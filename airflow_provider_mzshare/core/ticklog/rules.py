@@ -1,0 +1,243 @@
+"""The rules of the tick log, as decisions without input, output or clock.
+
+A store loads a ``SourceState`` behind the source's lock, asks one of these, and writes what comes back in the same
+transaction. A refusal is an exception: ``Fenced`` ends the caller, ``LogConflict`` makes it re-read the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import (
+    Committed,
+    Done,
+    Holder,
+    Lease,
+    Left,
+    Minted,
+    Outcome,
+    SourceState,
+    TableState,
+    Tick,
+)
+from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict, UpstreamChanged
+
+ATTEMPTS_TOGETHER = 3
+"""After so many failed executions a tick is executed member by member."""
+
+DEATHS_ALONE = 3
+"""After so many deaths of the process in a row, the member that was executed alone leaves."""
+
+
+# ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def claim(lease: Lease, job_id: JobId, *, stood_still: Lease | None = None) -> Lease:
+    """Take a lease that was released, or that stood still under the taker's eyes for the whole time-to-live.
+
+    ``stood_still`` is the lease as the taker saw it when its own monotonic clock began to run.
+    """
+    if lease.job_id is not None and lease.job_id != job_id and lease != stood_still:
+        raise LeaseTaken(f"the lease is held by job {lease.job_id} (epoch {lease.epoch}) and its heart beats")
+    return Lease(epoch=lease.epoch + 1, job_id=job_id, beat=lease.beat + 1)
+
+
+def beat(lease: Lease, holder: Holder) -> Lease:
+    check_holder(lease, holder)
+    return replace(lease, beat=lease.beat + 1)
+
+
+def release(lease: Lease, holder: Holder) -> Lease:
+    check_holder(lease, holder)
+    return replace(lease, job_id=None)
+
+
+def check_holder(lease: Lease, holder: Holder) -> None:
+    if (lease.job_id, lease.epoch) != (holder.job_id, holder.epoch):
+        owner = f"job {lease.job_id}" if lease.job_id else "nobody"
+        raise Fenced(f"job {holder.job_id} (epoch {holder.epoch}) was fenced: {owner} holds epoch {lease.epoch}")
+
+
+# ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def mint(
+    state: SourceState, holder: Holder, *, lower: Position, upper: Position, incarnation: str, now_ms: int
+) -> Minted:
+    """Fix range, time and members of the next tick, before a byte of it is written.
+
+    The clock only proposes: ``mz_timestamp`` grows strictly whatever it says.
+    """
+    check_holder(state.lease, holder)
+    _check_active(state)
+    if state.pending:
+        raise LogConflict(f"tick {state.pending[0].number} is minted and not committed: finish it first")
+    if incarnation != state.incarnation:
+        raise UpstreamChanged(
+            "topic_recreated", f"the upstream is {incarnation}, the log was read from {state.incarnation}"
+        )
+    if lower != state.upper:
+        raise LogConflict(f"the batch begins at {lower}, the log ends at {state.upper}")
+    if not lower <= upper:
+        raise LogConflict(f"the batch ends at {upper}, before its beginning {lower}")
+    tick = Tick(
+        number=state.last_number + 1,
+        lower=lower,
+        upper=upper,
+        mz_timestamp=max(now_ms, state.last_timestamp + 1),
+        attempts=1,
+    )
+    return Minted(
+        tick=tick,
+        joins=tuple(t.table_id for t in joining(state)),
+        swaps=tuple(t.table_id for t in swapping(state)),
+    )
+
+
+def joining(state: SourceState) -> list[TableState]:
+    """Tables that the next tick makes members: they stand exactly where it begins, on every partition.
+
+    New ones whose start nothing has passed, and those that a backfill has brought here.
+    """
+    return _standing(state, state.tables, ("created", "converging"))
+
+
+def swapping(state: SourceState) -> list[TableState]:
+    """New generations that the next tick puts in the place of the old ones."""
+    return _standing(state, state.replacements, ("converging",))
+
+
+def _standing(state: SourceState, tables: Mapping[ItemId, TableState], statuses: tuple[str, ...]) -> list[TableState]:
+    found = [t for t in tables.values() if t.status in statuses and t.position == state.upper]
+    return sorted(found, key=lambda t: int(t.table_id[1:]))
+
+
+def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
+    """Count an execution before it begins: one that kills the process counts too."""
+    tick = _pending(state, holder, number)
+    return replace(tick, attempts=tick.attempts + 1, deaths=tick.deaths + 1 if tick.suspect else 0)
+
+
+def spare_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
+    """An execution that only its storage ended counts against nobody.
+
+    The first one stays: what was begun once may be there in part, and is never again taken for new.
+    """
+    tick = _pending(state, holder, number)
+    return replace(tick, attempts=max(1, tick.attempts - 1), suspect=None, deaths=0)
+
+
+def executes_alone(tick: Tick) -> bool:
+    return tick.attempts > ATTEMPTS_TOGETHER
+
+
+def is_deadly(tick: Tick, table_id: ItemId) -> bool:
+    """Did the process die while it executed this member alone, time after time? One death may be anybody's."""
+    return tick.suspect == table_id and tick.deaths >= DEATHS_ALONE
+
+
+def suspect(state: SourceState, holder: Holder, number: int, table_id: ItemId | None) -> Tick:
+    """Note which member is about to be executed alone; deaths are counted for one and the same."""
+    tick = _pending(state, holder, number)
+    return replace(tick, suspect=table_id, deaths=tick.deaths if table_id == tick.suspect else 0)
+
+
+def commit(state: SourceState, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome]) -> Committed:
+    """End a tick: no member may be without an outcome. A member that left meanwhile stays left."""
+    tick = _pending(state, holder, number)
+    if tick != state.pending[0]:
+        raise LogConflict(f"tick {state.pending[0].number} comes before tick {number}")
+    missing = state.members - outcomes.keys()
+    if missing:
+        raise LogConflict(f"tick {number}: members without an outcome: {', '.join(sorted(missing))}")
+    return Committed(
+        tick=replace(tick, committed=True, suspect=None),
+        outcomes={table: outcome for table, outcome in outcomes.items() if table in state.members},
+    )
+
+
+def _pending(state: SourceState, holder: Holder, number: int) -> Tick:
+    check_holder(state.lease, holder)
+    _check_active(state)
+    for tick in state.pending:
+        if tick.number == number:
+            return tick
+    raise LogConflict(f"tick {number} is not waiting to be committed")
+
+
+def _check_active(state: SourceState) -> None:
+    if state.status != "active":
+        raise Fenced(f"source {state.source_id} is {state.status}")
+
+
+# ── what a decision does to the state: used by stores that keep it in memory, and as the oracle of those that do not ──
+
+
+def after_mint(state: SourceState, minted: Minted) -> SourceState:
+    tables = dict(state.tables)
+    for table_id in minted.joins:
+        tables[table_id] = joined(tables[table_id])
+    for table_id in minted.swaps:
+        tables[table_id] = swapped(tables[table_id], state.replacements[table_id])
+    return without_idle_backfills(
+        replace(
+            state,
+            pending=(*state.pending, minted.tick),
+            tables=tables,
+            replacements={t: s for t, s in state.replacements.items() if t not in minted.swaps},
+            members=state.members | {*minted.joins, *minted.swaps},
+        )
+    )
+
+
+def without_idle_backfills(state: SourceState) -> SourceState:
+    """A backfill that has no table left to bring up is over."""
+    used = {t.backfill_id for t in (*state.tables.values(), *state.replacements.values())}
+    return replace(state, backfills={b: s for b, s in state.backfills.items() if b in used})
+
+
+def joined(table: TableState) -> TableState:
+    """A table that a tick has made a member. That tick is its next one, whatever empty ones came before."""
+    return replace(table, status="live", reason=None, backfill_id=None)
+
+
+def swapped(old: TableState, new: TableState) -> TableState:
+    """The new generation in the old one's place. What could be read before stays readable: from the old one.
+
+    Nothing more can, until the tick is committed: the new one answers from that tick on.
+    """
+    return replace(joined(new), since=old.since, upper=old.upper)
+
+
+def after_commit(state: SourceState, committed: Committed) -> SourceState:
+    tables, members = dict(state.tables), set(state.members)
+    for table_id, outcome in committed.outcomes.items():
+        if isinstance(outcome, Left):
+            members.discard(table_id)
+            tables[table_id] = stalled(tables[table_id], outcome.reason)
+        else:
+            tables[table_id] = advanced(tables[table_id], committed.tick, outcome)
+    return replace(state, last=committed.tick, pending=state.pending[1:], tables=tables, members=frozenset(members))
+
+
+def advanced(table: TableState, tick: Tick, outcome: Done) -> TableState:
+    """A member that is done: its upper moves. It is readable from its first tick on."""
+    return replace(
+        table,
+        position=tick.upper,
+        next_tick=tick.number + 1,
+        upper=tick.mz_timestamp + 1,
+        since=table.since or tick.mz_timestamp,
+    )
+
+
+def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
+    """The oldest time that a table must still answer for: never backwards, never past what it has."""
+    return max(table.since, min(now_ms - retain_ms, table.upper - 1)) if table.upper else table.since
+
+
+def stalled(table: TableState, reason: str) -> TableState:
+    return replace(table, status="stalled", reason=reason, backfill_id=None)

@@ -1,0 +1,183 @@
+"""What the rules of the tick log decide upon, and what they decide. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+
+TableStatus = Literal["created", "backfilling", "converging", "live", "stalled", "dropped"]
+"""``created`` joins at the next tick. ``backfilling`` executes ticks it has missed, in an app of its own;
+``converging`` does so too, and joins at the first tick that begins where it stands."""
+SourceStatus = Literal["active", "stalled", "dropped"]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who says it holds a source. Job id and epoch both count: epochs repeat after a restored catalog."""
+
+    job_id: JobId
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Lease:
+    """``job_id`` is None when released. ``beat`` grows while the holder lives; nobody compares clocks."""
+
+    epoch: int = 0
+    job_id: JobId | None = None
+    beat: int = 0
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One durable step of a source: ``[lower, upper)`` at one ``mz_timestamp``."""
+
+    number: int
+    lower: Position
+    upper: Position
+    mz_timestamp: int
+    committed: bool = False
+    attempts: int = 0
+    """Executions begun. Past three, the tick is executed member by member."""
+    suspect: ItemId | None = None
+    """The member that is being executed alone, until that ends in order."""
+    deaths: int = 0
+    """How often in a row the process died while it executed ``suspect`` alone."""
+    repaired: bool = False
+    """Put back by a catalog repair: a collection may already be past it."""
+
+
+@dataclass(frozen=True)
+class TableState:
+    table_id: ItemId
+    status: TableStatus
+    generation: int
+    spec_version: int
+    start: Position
+    """Offsets below it never belong to the table."""
+    position: Position
+    next_tick: int = 1
+    """The first tick it has not got."""
+    upper: int = 0
+    """The next ``mz_timestamp`` to be written: a read as of anything below it is final."""
+    since: int = 0
+    reason: str | None = None
+    backfill_id: BackfillId | None = None
+    """Who brings it up to the log, while it is backfilling or converging."""
+
+
+@dataclass(frozen=True)
+class BackfillState:
+    """One backfill of a source: it brings its tables up to the log, then it is thrown away."""
+
+    backfill_id: BackfillId
+    history: int
+    """The last tick when it was asked for: up to here is history, what comes after is followed."""
+    lease: Lease = Lease()
+    healing: frozenset[ItemId] = frozenset()
+    """Tables that had ticks before: what could be read of them stays as it was."""
+    asked_at: int = 0
+    """When it was asked for; only who is older is told by it."""
+    alone: bool = False
+    """It was split off, to find the table that kills its app: it is never made one with others."""
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """A source as one transaction sees it, behind the source's lock."""
+
+    source_id: ItemId
+    status: SourceStatus
+    incarnation: str
+    """Which upstream this is, beyond its name: a topic id."""
+    start: Position
+    lease: Lease = Lease()
+    last: Tick | None = None
+    """The last committed tick."""
+    pending: tuple[Tick, ...] = ()
+    """Minted and not committed, oldest first: at most one, but for a repaired catalog."""
+    tables: Mapping[ItemId, TableState] = field(default_factory=dict)
+    """All that are not dropped, each in its current generation."""
+    replacements: Mapping[ItemId, TableState] = field(default_factory=dict)
+    """By the table they are to replace: new generations, filled beside a current one that goes on."""
+    backfills: Mapping[BackfillId, BackfillState] = field(default_factory=dict)
+    """Those that have tables to bring up."""
+    members: frozenset[ItemId] = frozenset()
+    """Who takes part in the pending ticks, or in the next one unless it leaves."""
+    compaction_asked: int = 0
+    """How often maintenance has asked the holder to compact."""
+
+    @property
+    def upper(self) -> Position:
+        """Where the next tick begins."""
+        newest = self.pending[-1] if self.pending else self.last
+        return newest.upper if newest else self.start
+
+    @property
+    def last_number(self) -> int:
+        newest = self.pending[-1] if self.pending else self.last
+        return newest.number if newest else 0
+
+    @property
+    def last_timestamp(self) -> int:
+        newest = self.pending[-1] if self.pending else self.last
+        return newest.mz_timestamp if newest else 0
+
+
+@dataclass(frozen=True)
+class Written:
+    """A commit that carries a tick in one collection. ``version`` is that of the log entry itself."""
+
+    collection_id: CollectionId
+    version: int
+    rows: int
+    hash: str
+    """32 hex digits: the rows' 128-bit hashes added modulo 2^128."""
+    tick: int = 0
+    """The last tick it carries, and its time."""
+    mz_timestamp: int = 0
+    first_timestamp: int = 0
+    """The time of the first tick it carries: a backfill writes several ticks in one commit."""
+    messages: int | None = None
+    """What the pass that wrote it had read, for all tables together; None where the commit does not say."""
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Done:
+    """All collections of the member hold the tick. ``written`` names those that got a commit."""
+
+    written: tuple[Written, ...] = ()
+    rows: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True)
+class Left:
+    """The member did not get the tick and takes no part from here on."""
+
+    reason: str
+
+
+Outcome = Done | Left
+
+
+@dataclass(frozen=True)
+class Minted:
+    """The decision to mint: a tick, the tables that become members by it, and those that get a new generation."""
+
+    tick: Tick
+    joins: tuple[ItemId, ...] = ()
+    swaps: tuple[ItemId, ...] = ()
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The decision to commit a tick: what each member ended as. Tables that left before are not in it."""
+
+    tick: Tick
+    outcomes: Mapping[ItemId, Outcome]

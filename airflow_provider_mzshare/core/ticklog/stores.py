@@ -1,0 +1,143 @@
+"""The stores that the tick log and its backfills need; the catalog implements them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings, TableSpec
+from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
+from airflow_provider_mzshare.core.ticklog.state import Holder, Lease, Outcome, SourceState, Tick
+
+
+class Member(Protocol):
+    """A table as a writer needs it, pinned by generation and spec version."""
+
+    @property
+    def table_id(self) -> ItemId: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> TableSpec: ...
+    @property
+    def data(self) -> CollectionId: ...
+    @property
+    def errors(self) -> CollectionId: ...
+
+
+class LeaseStore(Protocol):
+    """A claim that can be taken, kept and given back."""
+
+    def lease(self) -> Lease: ...
+
+    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder: ...
+
+    def beat(self, holder: Holder) -> None: ...
+
+    def release(self, holder: Holder) -> None: ...
+
+
+class WriterStore(Protocol):
+    """What whoever writes collections has to know of the log."""
+
+    def collections(self) -> Sequence[CollectionId]:
+        """All that the writer is responsible for, but for those of dropped tables."""
+        ...
+
+    def knows(self, mz_timestamp: int) -> bool:
+        """Is there a tick of this time in the log?"""
+        ...
+
+    def last_written(self) -> Mapping[CollectionId, int]:
+        """Per collection, the ``mz_timestamp`` of its last commit that the log knows."""
+        ...
+
+    def advance_since(self, holder: Holder) -> None:
+        """Move ``since`` as the tables' retention says."""
+        ...
+
+    def note_damage(self, collection_id: CollectionId, problem: str) -> None:
+        """Mark a collection as damaged, for whoever looks at its table."""
+        ...
+
+
+class TickStore(LeaseStore, WriterStore, Protocol):
+    """One source's log. Each call is one transaction behind the source's lock; none is repeated blindly."""
+
+    def load(self) -> SourceState: ...
+
+    def settings(self) -> SourceSettings: ...
+
+    def members(self) -> Sequence[Member]:
+        """The members of the pending tick (or of the next, once it is minted), with all a writer needs."""
+        ...
+
+    def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick: ...
+
+    def mint_empty(self, holder: Holder, *, at: Position, incarnation: str) -> Tick:
+        """Mint and commit ``[at, at)`` in one transaction."""
+        ...
+
+    def begin_attempt(self, holder: Holder, number: int) -> Tick: ...
+
+    def spare_attempt(self, holder: Holder, number: int) -> None:
+        """The execution that was begun last is not counted: storage ended it, and no member."""
+        ...
+
+    def suspect(self, holder: Holder, number: int, table_id: ItemId | None) -> None: ...
+
+    def commit(
+        self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome], stats: Mapping[str, float]
+    ) -> None: ...
+
+    def note_end(self, end: Position) -> None:
+        """Where the upstream ends now. For people alone: nothing is decided upon it."""
+        ...
+
+    def stall(self, holder: Holder, reason: str, message: str) -> None:
+        """The source itself stops: its upstream or its catalog is not what the log says."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A group on its way: its first tick, for whom it is read, and how many records have been."""
+
+    first: int
+    tables: frozenset[ItemId]
+    records: int
+
+
+class BackfillStore(LeaseStore, WriterStore, Protocol):
+    """One backfill's part of a source's log. The lease is the backfill's own."""
+
+    def load(self) -> SourceState: ...
+
+    def settings(self) -> SourceSettings: ...
+
+    def ticks(self, first: int, limit: int) -> Sequence[Tick]:
+        """From number ``first`` on, oldest first, committed or only minted: their ranges are final."""
+        ...
+
+    def members(self, table_ids: Collection[ItemId]) -> Sequence[Member]:
+        """Tables of this backfill, each in the generation that is being filled."""
+        ...
+
+    def follow(
+        self,
+        holder: Holder,
+        *,
+        first: int,
+        last: Tick,
+        outcomes: Mapping[ItemId, Outcome],
+        stats: Mapping[str, float],
+    ) -> Followed:
+        """Note that the ticks ``first`` to ``last`` were written for some tables, or could not be."""
+        ...
+
+    def note_reading(self, holder: Holder, reading: Reading) -> None:
+        """How far a group has been read. For people alone: nothing is decided upon it."""
+        ...

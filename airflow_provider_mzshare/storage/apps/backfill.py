@@ -1,0 +1,192 @@
+"""The backfill app: execute the ticks its tables have missed, follow the new ones, end when all are cut over."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Holder, SourceState, TableState, Tick
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore
+from airflow_provider_mzshare.errors import Fenced, GroupTooShort, MzShareError, TransientError
+from airflow_provider_mzshare.storage.apps.backfill_groups import Groups
+from airflow_provider_mzshare.storage.apps.backfill_progress import Reporter
+from airflow_provider_mzshare.storage.apps.backfill_steps import MAX_RECORDS, Pacer, cut_group, rearmost
+from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
+from airflow_provider_mzshare.storage.apps.lease import Heartbeat
+from airflow_provider_mzshare.storage.crashpoints import crashpoint
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.1
+PAGE = 1_000
+"""Ticks asked for at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfill(App):
+    """One run of a backfill's app.
+
+    :param max_records: the size of a group.
+    """
+
+    store: BackfillStore
+    backfill_id: BackfillId
+    max_records: int = MAX_RECORDS
+
+    @property
+    def leases(self) -> LeaseStore:
+        return self.store
+
+    @property
+    def subject(self) -> str:
+        return self.backfill_id
+
+    def hold(self, holder: Holder, heartbeat: Heartbeat) -> End:
+        crashpoint("backfill_launched")
+        return self.insist(lambda: _Following(self, holder, heartbeat)).run()
+
+    def when_fenced(self, error: Fenced) -> End:
+        """Without tables a backfill is over, whoever noticed first."""
+        try:
+            is_over = not self.insist(lambda: arriving(self.store.load(), self.backfill_id))
+        except MzShareError:
+            is_over = False
+        return self.finished() if is_over else super().when_fenced(error)
+
+    def finished(self) -> End:
+        crashpoint("fenced")
+        return End("finished")
+
+
+class _Following(Holding):
+    """Group after group, while any table of the backfill has not been cut over."""
+
+    _app: Backfill
+
+    def __init__(self, app: Backfill, holder: Holder, heartbeat: Heartbeat) -> None:
+        super().__init__(app, holder, heartbeat)
+        self._groups = Groups(
+            spark=app.spark,
+            store=app.store,
+            upstream=app.upstream,
+            reader=app.reader,
+            holder=holder,
+            source_id=app.source_id,
+            backfill_id=app.backfill_id,
+            root=app.root,
+        )
+        self._pacer = Pacer()
+        self._at_least = 0
+        self._announced = False
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        self._reporter = Reporter(self._groups.reading, app.store, holder, seconds=app.heartbeat_seconds)
+
+    @property
+    def progress(self) -> int:
+        return self._groups.done
+
+    def diagnose(self, error: Exception) -> MzShareError:
+        return self._groups.diagnose(error)
+
+    def close(self) -> None:
+        self._reporter.close()
+        self._groups.close()
+
+    def fenced(self, error: Fenced) -> End:
+        return self._over() if (end := super().fenced(error)).state == "finished" else end
+
+    def _over(self) -> End:
+        """No table is left: cut over, or gone, or given up."""
+        return End("stalled", self._groups.left) if self._groups.left else self._app.finished()
+
+    def stalled(self, reason: str, error: MzShareError) -> End | None:
+        """The others of the source are not concerned; where history is gone, nor are tables that are past it."""
+        is_over = self._app.insist(lambda: self._groups.leave(error.message, only_rearmost=reason == "history_gone"))
+        return End("stalled", error.line) if is_over else None
+
+    # ── group after group ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def one_pass(self) -> End | None:
+        """Until something fails or all is done: a log that has lost its tail is noticed first."""
+        self._groups.check_log()
+        wait = 0.0
+        while not self._app.stop.wait(wait):
+            if self._is_told_to_stop():
+                break
+            self.check_lease()
+            state = self._app.store.load()
+            tables = arriving(state, self._app.backfill_id)
+            if not tables:
+                return self._over()
+            wait = self._step(state, tables)
+        return End("stopped")
+
+    def _is_told_to_stop(self) -> bool:
+        if time.monotonic() < self._next_look:
+            return False
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        return self._app.stop_requested()
+
+    def _step(self, state: SourceState, tables: Mapping[ItemId, TableState]) -> float:
+        """Execute the next group, if there is one and it is time; how long to wait before the next look."""
+        behind = rearmost(tables)
+        if behind.first > state.last_number:
+            self._announce()
+            self.tell(None)
+            return POLL_SECONDS
+        rate = self._app.store.settings().backfill_rate
+        wait = self._pacer.wait(rate, time.monotonic())
+        if wait:
+            self._announce()
+            return min(wait, LOOK_SECONDS / 2)
+        group = cut_group(
+            self._ticks(behind.first, state.last_number),
+            max_records=self._pacer.max_records(rate, self._app.max_records),
+            before=behind.before,
+            at_least=self._at_least,
+        )
+        self._execute(group, state, {table_id: tables[table_id] for table_id in behind.table_ids})
+        return 0.0
+
+    def _ticks(self, first: int, head: int) -> Iterator[Tick]:
+        """Up to the head that was loaded with the tables: a tick minted since may have cut them over."""
+        while first <= head and (page := self._app.store.ticks(first, min(PAGE, head + 1 - first))):
+            yield from page
+            first = page[-1].number + 1
+
+    def _execute(self, group: TickGroup, state: SourceState, tables: Mapping[ItemId, TableState]) -> None:
+        backfill = state.backfills.get(self._app.backfill_id)
+        history = backfill.history if backfill else 0
+        crashpoint("backfill_reading")
+        if group.first.number > history:
+            crashpoint("following")
+        if any(table.status == "converging" for table in tables.values()):
+            crashpoint("converging")
+        self._pacer.begin(group.records, time.monotonic())
+        try:
+            self._groups.execute(group, self._app.store.members(tables))
+        except GroupTooShort as short:
+            log.info("%s: %s", self._app.backfill_id, short.message)
+            self._at_least = short.tick
+            self._pacer.begin(0, time.monotonic())
+            return
+        self._at_least = 0
+        self.tell(None)
+        self._announce()
+        if group.first.number <= history <= group.number:
+            log.info("%s has all of the history, up to tick %s", self._app.backfill_id, group.number)
+            crashpoint("history_done")
+
+    def _announce(self) -> None:
+        if self._announced:
+            return
+        try:
+            self._app.on_running()
+            self._announced = True
+        except TransientError as error:
+            log.warning("%s could not say yet that it runs: %s", self._app.job_id, error)

@@ -1,0 +1,209 @@
+"""Executes groups of ticks for the tables of a backfill, and notes in the log how each table ended."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.connectors.base import Reader, Upstream
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Member, Reading
+from airflow_provider_mzshare.errors import MzShareError, TransientError
+from airflow_provider_mzshare.storage.apps.backfill_steps import rearmost
+from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
+from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
+from airflow_provider_mzshare.storage.writing.machine import short_reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS = 3
+"""Failures in a row before a table is given up, when others could be written meanwhile."""
+PATIENCE = 10
+"""The same for one that has no others to be compared with: what fails may be something all share."""
+
+
+@dataclass
+class _Failures:
+    """Of one table, since it was last written."""
+
+    count: int = 0
+    others_fine: bool = False
+
+
+class Groups:
+    """:param backfill_id: whose tables they are. :param root: the warehouse."""
+
+    def __init__(
+        self,
+        *,
+        spark: SparkSession,
+        store: BackfillStore,
+        upstream: Upstream,
+        reader: Reader,
+        holder: Holder,
+        source_id: ItemId,
+        backfill_id: BackfillId,
+        root: str,
+    ) -> None:
+        self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
+        self._backfill_id = backfill_id
+        self._identity = store.load().incarnation
+        self._executor = TickExecutor(
+            spark,
+            store,
+            holder,
+            source_id=source_id,
+            root=root,
+            check_identity=lambda: upstream.check_identity(self._identity),
+            read_apart=reader.read_apart,
+            backfill=True,
+        )
+        self._failures: dict[ItemId, _Failures] = defaultdict(_Failures)
+        self._group: TickGroup | None = None
+        """What is executed, for a diagnosis."""
+        self._reads: tuple[TickGroup, frozenset[ItemId]] | None = None
+        """What is executed at present, and for whom."""
+        self._broken = 0
+        """Failures in a row of whole groups; past ATTEMPTS, tables are executed one by one."""
+        self.done = 0
+        self.left: str | None = None
+        """Why the last table that was given up was."""
+
+    def close(self) -> None:
+        self._executor.close()
+
+    def check_log(self) -> None:
+        self._executor.check_log()
+
+    def diagnose(self, error: Exception) -> MzShareError:
+        """An error that is not ours: is Spark gone, is the upstream another, or is it worth another attempt?"""
+        self._executor.machine.check_alive()
+        self._upstream.check_identity(self._identity)
+        if self._group is not None:
+            self._upstream.check_history(self._group.lower)
+        return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
+
+    # ── one group ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def execute(self, group: TickGroup, members: Sequence[Member]) -> None:
+        """Write it for all members and note that. Those that fail stay where they are; the others go on."""
+        self._group, began = group, time.monotonic()
+        self._reads = group, frozenset(member.table_id for member in members)
+        try:
+            if self._broken >= ATTEMPTS:
+                executed = self._one_by_one(group, members)
+            else:
+                executed = self._executor.execute(group, members, lambda: self._read(group))
+        except MemberFailed as error:
+            failed = self._without(error.failures, group, members, began)
+            if failed:
+                raise MemberFailed(failed) from error
+            return
+        except MzShareError:
+            raise
+        except Exception:
+            self._broken += 1
+            raise
+        finally:
+            self._reads = None
+        self._follow(group, executed, began)
+
+    def reading(self) -> Reading | None:
+        """How far the group that is executed has been read; any thread may ask."""
+        reads, records = self._reads, self._executor.records_read()
+        if reads is None or not records:
+            return None
+        group, tables = reads
+        return Reading(group.first.number, tables, min(records, group.records))
+
+    def _read(self, group: TickGroup) -> DataFrame | None:
+        self._upstream.check_history(group.lower)
+        return self._reader.bounded(group.lower, group.upper, tasks=self._executor.tasks(group))
+
+    def _without(
+        self, failures: Mapping[ItemId, str], group: TickGroup, members: Sequence[Member], began: float
+    ) -> dict[ItemId, str]:
+        """The others hold the group already, or get it now. Of those that failed, the ones worth another attempt."""
+        others = [member for member in members if member.table_id not in failures]
+        if others:
+            self._follow(group, self._executor.execute(group, others, lambda: self._read(group)), began)
+        worth_it: dict[ItemId, str] = {}
+        for table_id, reason in failures.items():
+            found = self._failures[table_id]
+            found.count += 1
+            found.others_fine = found.others_fine or bool(others)
+            if found.count < (ATTEMPTS if found.others_fine else PATIENCE):
+                worth_it[table_id] = reason
+                continue
+            self._executor.machine.check_warehouse()
+            self._follow(group, Executed({table_id: Left(reason)}), began)
+        return worth_it
+
+    def _one_by_one(self, group: TickGroup, members: Sequence[Member]) -> Executed:
+        """So that one that breaks the whole pass stops nobody else."""
+        outcomes: dict[ItemId, Outcome] = {}
+        failed: dict[ItemId, str] = {}
+        for member in members:
+            try:
+                outcomes[member.table_id] = execute_one(
+                    self._executor, group, member, lambda: self._read(group), self.diagnose
+                )
+            except MemberFailed as error:
+                failed |= error.failures
+        if failed:
+            raise MemberFailed(failed)
+        return Executed(outcomes)
+
+    def _follow(self, group: TickGroup, executed: Executed, began: float) -> None:
+        stats = {**executed.stats, "busy_ms": round((time.monotonic() - began) * 1000)}
+        followed = self._store.follow(
+            self._holder, first=group.first.number, last=group.last, outcomes=executed.outcomes, stats=stats
+        )
+        self._note(executed.outcomes)
+        log.info(
+            "%s ticks %s to %s of %s: %s",
+            self._holder.job_id,
+            group.first.number,
+            group.number,
+            self._backfill_id,
+            stats,
+        )
+        if followed.gone:
+            log.info("%s is rid of %s", self._backfill_id, ", ".join(sorted(followed.gone)))
+        self.done += 1
+        self._broken = 0
+        self._executor.tidy()
+
+    def _note(self, outcomes: Mapping[ItemId, Outcome]) -> None:
+        for table_id, outcome in outcomes.items():
+            self._failures.pop(table_id, None)
+            if isinstance(outcome, Left):
+                self.left = outcome.reason
+                log.error("%s: %s stalled: %s", self._backfill_id, table_id, outcome.reason)
+
+    # ── giving up ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def leave(self, reason: str, *, only_rearmost: bool) -> bool:
+        """Stall the tables of this backfill, or those that are furthest behind; True when none is left."""
+        state = self._store.load()
+        newest = state.pending[-1] if state.pending else state.last
+        tables = arriving(state, self._backfill_id)
+        while tables and newest is not None:
+            behind = rearmost(tables)
+            outcomes: dict[ItemId, Outcome] = {table_id: Left(reason) for table_id in behind.table_ids}
+            self._store.follow(self._holder, first=behind.first, last=newest, outcomes=outcomes, stats={})
+            self._note(outcomes)
+            tables = {table_id: table for table_id, table in tables.items() if table_id not in outcomes}
+            if only_rearmost:
+                break
+        return not tables

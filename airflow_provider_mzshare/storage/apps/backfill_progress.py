@@ -1,0 +1,46 @@
+"""Notes how far a backfill is within a group, for people, in step with its heartbeat and beside its work."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from airflow_provider_mzshare.core.ticklog.state import Holder
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Reading
+
+log = logging.getLogger(__name__)
+
+
+class Reporter:
+    """A thread of its own: a JVM that is busy with itself must not hold the heart up.
+
+    :param look: how far it is; None when there is nothing to tell.
+    """
+
+    def __init__(
+        self, look: Callable[[], Reading | None], store: BackfillStore, holder: Holder, *, seconds: float
+    ) -> None:
+        self._look, self._store, self._holder, self._seconds = look, store, holder, seconds
+        self._noted: Reading | None = None
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="mzshare-progress", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closed.wait(self._seconds):
+            try:
+                self.note()
+            except Exception as error:  # noqa: BLE001  nothing depends on it: the next look tells more
+                log.debug("%s could not say how far it is: %s", self._holder.job_id, error)
+
+    def note(self) -> None:
+        """Only what is new: one short transaction."""
+        reading = self._look()
+        if reading is not None and reading != self._noted:
+            self._store.note_reading(self._holder, reading)
+            self._noted = reading

@@ -1,0 +1,87 @@
+"""What a backfill does next, and when: decisions without input, output or clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import TableState, Tick
+
+MAX_RECORDS = 500_000
+"""Per group: small bounded reads make the broker send much more than is read, large ones hold much at once."""
+MAX_TICKS = 20_000
+GROUP_SECONDS = 10.0
+"""With a rate, a group is at most what so long allows: a changed rate soon counts."""
+
+
+# ── which ticks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Rearmost:
+    """The tables that are furthest behind, all at the same tick.
+
+    :param first: the first tick they have not got.
+    :param before: where the next of the others waits, so that from there on they are read for together.
+    """
+
+    table_ids: frozenset[ItemId]
+    first: int
+    before: int | None
+
+
+def rearmost(tables: Mapping[ItemId, TableState]) -> Rearmost:
+    numbers = sorted({table.next_tick for table in tables.values()})
+    return Rearmost(
+        table_ids=frozenset(table_id for table_id, table in tables.items() if table.next_tick == numbers[0]),
+        first=numbers[0],
+        before=numbers[1] if len(numbers) > 1 else None,
+    )
+
+
+def cut_group(
+    ticks: Iterable[Tick], *, max_records: int = MAX_RECORDS, before: int | None = None, at_least: int = 0
+) -> TickGroup:
+    """The ticks to execute together, of those from the first missing one to the head: at least that one.
+
+    :param max_records: a single tick may be larger.
+    :param before: the first tick that does not belong to it.
+    :param at_least: a tick that must belong to it, whatever the other limits say.
+    """
+    taken: list[Tick] = []
+    records = 0
+    for tick in ticks:
+        records += tick.upper.gap(tick.lower)
+        is_full = bool(taken) and (records > max_records or len(taken) >= MAX_TICKS)
+        if tick.number > at_least and (is_full or (before is not None and tick.number >= before)):
+            break
+        taken.append(tick)
+    return TickGroup(tuple(taken))
+
+
+# ── how fast ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Pacer:
+    """Keeps a backfill at a rate. The rate is told with every question, so that a new one counts at once."""
+
+    def __init__(self) -> None:
+        self._began, self._records = float("-inf"), 0
+
+    def max_records(self, rate: int | None, limit: int = MAX_RECORDS) -> int:
+        """How large the next group may be."""
+        return limit if rate is None else max(1, min(limit, int(rate * GROUP_SECONDS)))
+
+    def begin(self, records: int, now: float) -> None:
+        """A group of so many records begins."""
+        self._began, self._records = now, records
+
+    def wait(self, rate: int | None, now: float) -> float:
+        """Seconds until the next group may begin: none without a rate, without end while paused."""
+        if rate is None:
+            return 0.0
+        if rate == 0:
+            return float("inf")
+        return max(0.0, self._began + self._records / rate - now)

@@ -1,0 +1,166 @@
+"""The ingestion app: finish what was begun, stream ticks, stop when told. Spark's checkpoint is scratch.
+
+After any error the pending tick is finished by a bounded read of its exact range.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.ticklog.state import Holder
+from airflow_provider_mzshare.core.ticklog.stores import LeaseStore, TickStore
+from airflow_provider_mzshare.errors import MzShareError, TransientError
+from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
+from airflow_provider_mzshare.storage.apps.lease import Heartbeat
+from airflow_provider_mzshare.storage.apps.ticking import Ticking
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger(__name__)
+
+POLL_SECONDS = 0.2
+END_SECONDS = 10.0
+"""How often the upstream is asked where it ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ingestion(App):
+    """One run of a source's shared app. Every start of the query gets a new checkpoint in its folder."""
+
+    store: TickStore
+
+    @property
+    def leases(self) -> LeaseStore:
+        return self.store
+
+    @property
+    def subject(self) -> str:
+        return self.source_id
+
+    def hold(self, holder: Holder, heartbeat: Heartbeat) -> End:
+        return self.insist(lambda: _Streaming(self, holder, heartbeat)).run()
+
+
+class _Streaming(Holding):
+    """Pass after pass, each with a new start of the query."""
+
+    _app: Ingestion
+
+    def __init__(self, app: Ingestion, holder: Holder, heartbeat: Heartbeat) -> None:
+        super().__init__(app, holder, heartbeat)
+        self._ticking = Ticking(
+            spark=app.spark,
+            store=app.store,
+            upstream=app.upstream,
+            reader=app.reader,
+            holder=holder,
+            source_id=app.source_id,
+            root=app.root,
+            lease_seconds=app.lease_seconds,
+            on_running=app.on_running,
+        )
+        self._passes = 0
+        self._next_end = 0.0
+
+    @property
+    def progress(self) -> int:
+        return self._ticking.committed
+
+    def diagnose(self, error: Exception) -> MzShareError:
+        return self._ticking.diagnose(error)
+
+    def stalled(self, reason: str, error: MzShareError) -> End:
+        self._app.insist(lambda: self._app.store.stall(self._holder, reason, error.message))
+        return End("stalled", error.line)
+
+    def close(self) -> None:
+        self._ticking.close()
+
+    def one_pass(self) -> End | None:
+        """Finish the pending ticks, then stream until something must change; None asks for another pass."""
+        self._ticking.finish_pending()
+        if not self._app.store.load().tables:
+            return End("finished", "the source has no tables")
+        self._ticking.check_upstream()
+        self._passes += 1
+        checkpoint = self._app.folder / f"checkpoint-{self._passes}"
+        settings = self._app.store.settings()
+        query = self._start(settings, checkpoint)
+        try:
+            return self._watch(query, settings)
+        finally:
+            self._ticking.quiesce()
+            query.stop()
+            shutil.rmtree(checkpoint, ignore_errors=True)
+
+    def _start(self, settings: SourceSettings, checkpoint: Path) -> StreamingQuery:
+        number, start = self._ticking.begin(settings)
+        partitions = self._app.upstream.describe().partitions
+        log.info("%s streams %s from %s", self._app.job_id, self._app.source_id, start)
+        frame = self._app.reader.stream(start, partitions, settings.max_records_per_tick)
+
+        def on_batch(batch: DataFrame, batch_id: int) -> None:
+            if not self._heartbeat.fenced.is_set():
+                self._ticking.on_batch(number, batch, lambda: self._app.reader.batch_range(checkpoint, batch_id, start))
+
+        return (
+            frame.writeStream.queryName(f"{self._app.source_id}-{self._passes}")
+            .trigger(processingTime=f"{settings.trigger_interval_ms} milliseconds")
+            .option("checkpointLocation", str(checkpoint))
+            .foreachBatch(on_batch)
+            .start()
+        )
+
+    def _watch(self, query: StreamingQuery, settings: SourceSettings) -> End | None:
+        next_look, committed = time.monotonic() + LOOK_SECONDS, self._ticking.committed
+        while not self._app.stop.wait(POLL_SECONDS):
+            self._check(query)
+            if self._told and self._ticking.committed > committed:
+                self.tell(None)
+            if time.monotonic() >= next_look:
+                next_look = time.monotonic() + LOOK_SECONDS
+                if self._app.stop_requested():
+                    break
+                now = self._app.store.settings()
+                if _of_query(now) != _of_query(settings):
+                    log.info("%s has new settings", self._app.job_id)
+                    return None
+                if not self._look(now):
+                    return End("finished", "the source has no tables")
+            self._ticking.tick_when_idle()
+        return End("stopped")
+
+    def _look(self, settings: SourceSettings) -> bool:
+        """Are there tables? A tick that makes an arriving one a member is minted now, whatever the topic does."""
+        state = self._app.store.load()
+        self._ticking.looked(state, settings)
+        self._note_end()
+        return bool(state.tables)
+
+    def _note_end(self) -> None:
+        """Now and then, so that anybody can see how far behind the source is. What is wrong shows elsewhere."""
+        if time.monotonic() >= self._next_end:
+            self._next_end = time.monotonic() + END_SECONDS
+            with suppress(MzShareError):
+                self._app.store.note_end(self._app.upstream.end_offsets())
+
+    def _check(self, query: StreamingQuery) -> None:
+        if not query.isActive:
+            self._ticking.raise_failure()
+            self._ticking.check_upstream()
+            raise query.exception() or TransientError("the streaming query ended")
+        self.check_lease()
+
+
+def _of_query(settings: SourceSettings) -> tuple[int, int]:
+    """What a running query cannot change."""
+    return settings.trigger_interval_ms, settings.max_records_per_tick

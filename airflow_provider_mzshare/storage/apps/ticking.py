@@ -1,0 +1,271 @@
+"""Mints, executes and commits ticks, one at a time: the query's batches, empty ones, and those left pending."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.connectors.base import Reader, Upstream
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.stores import Member, TickStore
+from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
+from airflow_provider_mzshare.storage.apps.cutover_wait import Convergence, longest_wait
+from airflow_provider_mzshare.storage.collections.faults import StorageFault
+from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
+from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
+from airflow_provider_mzshare.storage.writing.machine import short_reason
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 20
+"""When every member fails alone, it is rather something they share: so many attempts before they are believed."""
+
+
+class Ticking:
+    """What the holder of a source does with its log.
+
+    Spark calls ``on_batch`` from a thread of its own, the app's loop calls the rest; ``_lock`` lets one tick run at a
+    time, and ``quiesce`` lets the current one end and no other begin.
+    """
+
+    def __init__(
+        self,
+        *,
+        spark: SparkSession,
+        store: TickStore,
+        upstream: Upstream,
+        reader: Reader,
+        holder: Holder,
+        source_id: ItemId,
+        root: str,
+        lease_seconds: float,
+        on_running: Callable[[], None],
+    ) -> None:
+        self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
+        self._on_running = on_running
+        state = store.load()
+        self._identity, self._compaction_asked = state.incarnation, state.compaction_asked
+        self._executor = TickExecutor(
+            spark,
+            store,
+            holder,
+            source_id=source_id,
+            root=root,
+            check_identity=lambda: upstream.check_identity(self._identity),
+            read_apart=reader.read_apart,
+        )
+        self._settings = store.settings()
+        self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
+        self._lock = threading.Lock()
+        self._pass, self._passes = 0, 0
+        """Which start of the query may mint, 0 while none may; and how many there were."""
+        self._failure: BaseException | None = None
+        self._at = Position()
+        """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
+        self._last_tick = time.monotonic()
+        self._known: frozenset[CollectionId] = frozenset()
+        self._announced = False
+        self._to_spare: int | None = None
+        """A tick with an attempt that storage ended, while it still counts."""
+        self.committed = 0
+
+    def close(self) -> None:
+        self._executor.close()
+
+    # ── around the query ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_upstream(self) -> None:
+        """Is it still the upstream the log was read from, and does it still have what comes next?"""
+        self._upstream.check_identity(self._identity)
+        state = self._store.load()
+        if state.tables:
+            self._upstream.check_history(state.upper)
+
+    def begin(self, settings: SourceSettings) -> tuple[int, Position]:
+        """A query is about to start: its number, and where. Nothing is minted on a log that has lost its tail."""
+        self._executor.check_log()
+        self._settings, self._failure = settings, None
+        self._passes += 1
+        self._pass = self._passes
+        self._at = self._store.load().upper
+        return self._pass, self._at
+
+    def quiesce(self) -> None:
+        self._pass = 0
+        with self._lock:
+            pass
+
+    def raise_failure(self) -> None:
+        """What ended the query, if it was a tick. Spark would only pass on its text."""
+        if self._failure is not None:
+            raise self._failure
+
+    def diagnose(self, error: Exception) -> MzShareError:
+        """An error that is not ours: is Spark gone, is the upstream another, or is it worth another attempt?"""
+        self._executor.machine.check_alive()
+        self.check_upstream()
+        return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
+
+    # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def on_batch(self, number: int, batch: DataFrame, read_range: Callable[[], tuple[Position, Position]]) -> None:
+        """One batch of the query that ``begin`` gave this number; one of an earlier query comes too late."""
+        with self._lock:
+            if self._pass != number:
+                return
+            try:
+                lower, upper = read_range()
+                crashpoint("offsets_known")
+                if lower != upper:
+                    self._mint_and_execute(lower, upper, batch)
+            except BaseException as error:
+                self._failure, self._pass = error, 0
+                raise
+
+    def _mint_and_execute(self, lower: Position, upper: Position, batch: DataFrame) -> None:
+        self._upstream.check_identity(self._identity)
+        if set(upper) - set(lower):
+            # A partition that is new to us: what it had before we came must still be there.
+            self._upstream.check_history(lower)
+        self._convergence.wait(longest_wait(self._settings))
+        tick = self._store.mint(self._holder, lower=lower, upper=upper, incarnation=self._identity)
+        crashpoint("tick_minted")
+        self._execute(tick, lambda: batch)
+        self._at = upper
+
+    def looked(self, state: SourceState, settings: SourceSettings) -> None:
+        """The app's look around. Where an empty tick completes a cutover, nobody waits for data or for idleness."""
+        self._settings = settings
+        self._convergence.look(state)
+        if state.compaction_asked != self._compaction_asked:
+            self._compaction_asked = state.compaction_asked
+            self._executor.compact_all()
+        if backfill_rules.completes_cutover(state):
+            self._mint_empty()
+
+    def tick_when_idle(self) -> None:
+        """Spark makes no batch without data: mint an empty tick now and then, so that uppers go on."""
+        if time.monotonic() - self._last_tick >= self._settings.idle_tick_seconds:
+            self._mint_empty()
+
+    def _mint_empty(self) -> None:
+        """Unless a tick runs: that one does as well."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._pass:
+                self._upstream.check_identity(self._identity)
+                tick = self._store.mint_empty(self._holder, at=self._at, incarnation=self._identity)
+                self._executor.open(self._members(tick))
+                self._ticked()
+        finally:
+            self._lock.release()
+
+    def finish_pending(self) -> None:
+        """By a bounded read of exactly the range that was minted; members that hold it already are skipped."""
+        for pending in self._store.load().pending:
+            self._spare(pending.number)
+            tick = self._store.begin_attempt(self._holder, pending.number)
+            log.info("%s finishes tick %s, attempt %s", self._holder.job_id, tick.number, tick.attempts)
+            try:
+                self._finish(tick)
+            except StorageFault:
+                self._to_spare = tick.number
+                self._spare(tick.number)
+                raise
+
+    def _finish(self, tick: Tick) -> None:
+        if not rules.executes_alone(tick):
+            self._execute(tick, lambda: self._bounded(tick))
+            return
+        # A process that dies for want of room dies of no table.
+        self._executor.machine.check_storage()
+        self._execute_alone(tick)
+
+    def _spare(self, number: int) -> None:
+        """Take back the attempt that storage ended. A catalog on the same disk may only take that later."""
+        if self._to_spare == number:
+            self._store.spare_attempt(self._holder, number)
+            self._to_spare = None
+
+    def _bounded(self, tick: Tick) -> DataFrame | None:
+        self._upstream.check_history(tick.lower)
+        return self._reader.bounded(tick.lower, tick.upper)
+
+    def _execute(self, tick: Tick, read: Callable[[], DataFrame | None]) -> None:
+        self._commit(tick, self._executor.execute(TickGroup((tick,)), self._members(tick), read))
+
+    def _members(self, tick: Tick) -> Sequence[Member]:
+        """Says who is new among them: tables that joined, or were cut over, or got a new generation by this tick."""
+        members = self._store.members()
+        new = [m.table_id for m in members if self._known and m.data not in self._known]
+        if new:
+            log.info("%s tick %s: %s joined", self._holder.job_id, tick.number, ", ".join(new))
+        self._known = frozenset(m.data for m in members)
+        return members
+
+    # ── member by member ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _execute_alone(self, tick: Tick) -> None:
+        """So that one that cannot be written stops nobody else; those that fail leave."""
+        outcomes: dict[ItemId, Outcome] = {}
+        failed: dict[ItemId, str] = {}
+        # The suspect first: its deaths are counted in a row.
+        for member in sorted(self._store.members(), key=lambda m: m.table_id != tick.suspect):
+            if rules.is_deadly(tick, member.table_id):
+                outcomes[member.table_id] = Left("the app died again and again while it executed this table alone")
+                continue
+            with self._suspected(tick, member.table_id):
+                try:
+                    outcomes[member.table_id] = execute_one(
+                        self._executor, TickGroup((tick,)), member, lambda: self._bounded(tick), self.diagnose
+                    )
+                except MemberFailed as error:
+                    failed[member.table_id] = error.failures[member.table_id]
+        if failed and not outcomes and tick.attempts < PATIENCE:
+            raise WarehouseUnreachable("the warehouse", f"no table can be written: {next(iter(failed.values()))}")
+        self._commit(tick, Executed({**outcomes, **{table_id: Left(reason) for table_id, reason in failed.items()}}))
+
+    @contextmanager
+    def _suspected(self, tick: Tick, table_id: ItemId) -> Iterator[None]:
+        """Should the process die in here, the next holder finds who was executed alone. An error is no death."""
+        self._store.suspect(self._holder, tick.number, table_id)
+        try:
+            yield
+        finally:
+            self._store.suspect(self._holder, tick.number, None)
+
+    # ── the end of a tick ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _commit(self, tick: Tick, executed: Executed) -> None:
+        self._store.commit(self._holder, tick.number, executed.outcomes, executed.stats)
+        crashpoint("tick_committed")
+        for table_id, outcome in executed.outcomes.items():
+            if isinstance(outcome, Left):
+                log.error("%s tick %s: %s stalled: %s", self._holder.job_id, tick.number, table_id, outcome.reason)
+        log.info("%s tick %s committed: %s", self._holder.job_id, tick.number, executed.stats)
+        self._ticked()
+
+    def _ticked(self) -> None:
+        self._last_tick = time.monotonic()
+        self.committed += 1
+        self._executor.tidy()
+        if not self._announced:
+            try:
+                self._on_running()
+                self._announced = True
+            except TransientError as error:
+                log.warning("%s could not say yet that it runs: %s", self._holder.job_id, error)

@@ -1,0 +1,1 @@
+"""Collections: one Delta table each, how it is written, read, checked, compacted and cleaned."""

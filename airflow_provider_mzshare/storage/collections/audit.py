@@ -1,0 +1,82 @@
+"""What the log of a collection says was done, and which files it names: for repair, maintenance and tests."""
+
+from __future__ import annotations
+
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from airflow_provider_mzshare.errors import BadCollection
+from airflow_provider_mzshare.storage.collections import log as deltalog
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.damage import brief
+from airflow_provider_mzshare.storage.collections.log import TickCommit
+
+
+def transactions(collection: Collection) -> list[TickCommit]:
+    """The ticks in the log, oldest first, as far back as it still has its entries."""
+    collection.refresh()
+    commits = []
+    for version in deltalog.list_log(collection.filesystem).entries:
+        entry = deltalog.read_entry(collection.filesystem, version)
+        commit = entry.tick(collection.collection_id) if entry else None
+        if commit:
+            commits.append(commit)
+    return commits
+
+
+def named_files(
+    collection: Collection, *, from_version: int | None = None, to_version: int | None = None
+) -> frozenset[str]:
+    """The data files that some version of a range needs; by default, any version that can be read.
+
+    A file of a later version either lies in the first one or was added on the way, so no version is missed.
+    """
+    collection.refresh()
+    first = _oldest_readable(collection) if from_version is None else from_version
+    last = collection.delta_version if to_version is None else to_version
+    named = set(active_files(collection, first))
+    for version in range(first + 1, last + 1):
+        entry = deltalog.read_entry(collection.filesystem, version)
+        if entry is None:
+            raise BadCollection(collection.collection_id, f"log entry {version} is missing")
+        named.update(entry.added())
+    return frozenset(named)
+
+
+def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
+    """What the log, as far back as it goes, has let go of up to a version: no version from there on needs it."""
+    removed: set[str] = set()
+    for version in deltalog.list_log(collection.filesystem).entries:
+        if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
+            removed.update(entry.removed())
+    return frozenset(removed)
+
+
+def active_files(collection: Collection, version: int) -> list[str]:
+    """The files whose rows a read at ``version`` gives."""
+    try:
+        actions = DeltaTable(collection.uri, version=version).get_add_actions()
+    except (DeltaError, OSError) as error:
+        raise BadCollection(collection.collection_id, f"version {version} cannot be read: {brief(error)}") from error
+    return [str(path) for path in actions.column("path").to_pylist()]
+
+
+def data_files(collection: Collection) -> list[pafs.FileInfo]:
+    """Every data file in the collection's folder, named or not."""
+    infos = collection.filesystem.get_file_info(pafs.FileSelector("", recursive=True))
+    return [i for i in infos if i.type == pafs.FileType.File and not i.path.startswith(("_", "."))]
+
+
+def unnamed_files(collection: Collection) -> frozenset[str]:
+    """Data files that no readable version names: in flight, or left over from an attempt that failed."""
+    # Listed first: a file that is committed meanwhile is then named, not taken for a left-over.
+    present = {info.path for info in data_files(collection)}
+    return frozenset(present - named_files(collection))
+
+
+def _oldest_readable(collection: Collection) -> int:
+    log = deltalog.list_log(collection.filesystem)
+    if 0 in log.entries or not log.checkpoints:
+        return 0
+    return min(log.checkpoints)

@@ -1,0 +1,135 @@
+"""Checks a whole collection: its log against itself and the catalog, its files against the log. Repairs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.storage.collections import log as deltalog
+from airflow_provider_mzshare.storage.collections.damage import Added, Damage, LogCheck
+from airflow_provider_mzshare.storage.collections.faults import warehouse_fault
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
+
+UNREADABLE = (OSError, pa.ArrowException, DeltaError, ValueError, KeyError, TypeError)
+_BATCH_ROWS = 16_384
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the catalog says of a collection.
+
+    :param ticks: versions of the log, and the times of the ticks that they carry.
+    :param rows: in all of them together, and the sum of their hashes.
+    :param first: the oldest version that a read may still ask for.
+    """
+
+    ticks: Mapping[int, int] = field(default_factory=dict)
+    rows: int = 0
+    hash: int = 0
+    first: int = 0
+
+
+@dataclass(frozen=True)
+class Checked:
+    collection_id: CollectionId
+    entries: int = 0
+    files: int = 0
+    bytes: int = 0
+    damages: tuple[Damage, ...] = ()
+
+
+def check_collection(
+    root: str, collection_id: CollectionId, known: Known | None = None, *, deep: bool = False, to: int | None = None
+) -> Checked:
+    """Look at the whole log and at every file that a read may need; StorageFault where the storage itself fails.
+
+    :param known: what to compare it with.
+    :param deep: also read every row, and compare the sum of their hashes.
+    :param to: only what versions up to this one need.
+    """
+    try:
+        return _Check(root, collection_id, known, deep, to).run()
+    except TableNotFoundError:
+        return Checked(collection_id, damages=(Damage(deltalog.LOG, "is missing, with the folder that it is in"),))
+    except UNREADABLE as error:
+        if fault := warehouse_fault(root, error):
+            raise fault from error
+        raise
+
+
+class _Check:
+    def __init__(self, root: str, collection_id: CollectionId, known: Known | None, deep: bool, to: int | None) -> None:
+        self._id, self._known, self._deep, self._to = collection_id, known, deep, to
+        self._files = deltalog.open_filesystem(collection_uri(root, collection_id))
+        self._rows = self._hash = self._bytes = 0
+
+    def run(self) -> Checked:
+        log = LogCheck(self._files)
+        newest = log.newest if self._to is None else self._to
+        damages = [*log.damages, *self._disagreeing(log)]
+        first = min(newest, max(log.base, self._known.first if self._known else newest))
+        # A writer may be ahead of what the catalog knew: only ticks that both have can be summed up.
+        both = max(self._known.ticks, default=newest) if self._known else newest
+        needed, active = log.needed(first, newest), log.active(both)
+        for path, added in sorted(needed.items()):
+            damages += [Damage(path, problem) for problem in self._of_file(path, added, path in active)]
+        if self._deep and self._known and self._to is None and not damages:
+            damages += self._sums()
+        return Checked(self._id, len(log.listed.entries), len(needed), self._bytes, tuple(damages))
+
+    def _disagreeing(self, log: LogCheck) -> Iterator[Damage]:
+        """Where the catalog knows of a tick, the log must have it; what is older than the log cannot be compared."""
+        ticks = dict(sorted(self._known.ticks.items())) if self._known else {}
+        if lost := [version for version in ticks if version > log.newest]:
+            path, newest = deltalog.entry_path(lost[0]), ticks[lost[-1]]
+            yield Damage(path, f"is missing: the catalog knows of {len(lost)} ticks from there on, up to {newest}")
+        for version, time in ticks.items():
+            if entry := log.entries.get(version):
+                found = entry.tick(self._id)
+                if found is None or found.mz_timestamp != time:
+                    has = f"the tick at {found.mz_timestamp}" if found else "no tick"
+                    wanted = f"carries {has}, where the catalog knows of the one at {time}"
+                    yield Damage(deltalog.entry_path(version), wanted)
+
+    def _of_file(self, path: str, added: Added, is_active: bool) -> Iterator[str]:
+        info = self._files.get_file_info(path)
+        if info.type != pafs.FileType.File:
+            yield "is missing"
+            return
+        self._bytes += info.size
+        if info.size != added.size:
+            yield f"has {info.size} bytes, where the log says {added.size}"
+            return
+        try:
+            with self._files.open_input_file(path) as source:
+                file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=self._deep)
+                if added.rows is not None and file.metadata.num_rows != added.rows:
+                    yield f"has {file.metadata.num_rows} rows, where the log says {added.rows}"
+                    return
+                if self._deep:
+                    self._read(file, is_active)
+        except UNREADABLE as error:
+            if fault_of(error):
+                raise
+            yield "cannot be read: its pages are damaged" if self._deep else "cannot be read: its footer is damaged"
+
+    def _read(self, file: pq.ParquetFile, is_active: bool) -> None:
+        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            if is_active:
+                self._rows += batch.num_rows
+                self._hash = (self._hash + hash_table(batch)) % MODULUS
+
+    def _sums(self) -> Iterator[Damage]:
+        assert self._known is not None
+        if self._rows != self._known.rows:
+            yield Damage("its files", f"hold {self._rows} rows, where the catalog knows of {self._known.rows}")
+        elif self._hash != self._known.hash:
+            yield Damage("its files", "hold other rows than were written: the sums of their hashes differ")

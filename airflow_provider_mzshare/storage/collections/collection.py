@@ -1,0 +1,137 @@
+"""Collections: the Delta tables behind our tables, created and kept open. Rows are written in ``commits`` only."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.errors import BadCollection, WarehouseUnreachable
+from airflow_provider_mzshare.storage.collections import log
+from airflow_provider_mzshare.storage.collections.damage import brief, unreadable
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
+
+ID_PROPERTY = "mzshare.collection"
+CHECKPOINT_INTERVAL = 10
+_DESCRIPTION = "Written by mzshare, one commit per tick. Read it at a version that the catalog names."
+
+
+def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema) -> None:
+    """Make the empty table at version 0, or find it there. Of two creators one wins and both return."""
+    uri = collection_uri(root, collection_id)
+    try:
+        DeltaTable.create(
+            uri,
+            schema,
+            mode="error",
+            description=_DESCRIPTION,
+            configuration=_properties(collection_id),
+            # A retry would commit a second creation as version 1 behind the one that won.
+            commit_properties=CommitProperties(max_commit_retries=0),
+            raise_if_key_not_exists=False,
+        )
+    except (DeltaError, OSError) as error:
+        # Whoever was first decided; what is there must be ours, whatever this error says.
+        if not _is_table(uri):
+            raise WarehouseUnreachable(collection_id, f"it cannot be created: {brief(error)}") from error
+    found = Collection.open(root, collection_id).table.schema()
+    if found != Schema.from_arrow(schema):
+        raise BadCollection(collection_id, "it exists with other columns")
+
+
+def _properties(collection_id: CollectionId) -> dict[str, str | None]:
+    return {
+        ID_PROPERTY: collection_id,
+        "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
+        # Log entries are the answer to "as of": only maintenance knows which may go.
+        "delta.enableExpiredLogCleanup": "false",
+        "delta.dataSkippingStatsColumns": ",".join(name for name, _ in SYSTEM_COLUMNS),
+    }
+
+
+def collection_exists(root: str, collection_id: CollectionId) -> bool:
+    return _is_table(collection_uri(root, collection_id))
+
+
+def _is_table(uri: str) -> bool:
+    try:
+        return DeltaTable.is_deltatable(uri)
+    except (DeltaError, OSError):
+        return False
+
+
+class Collection:
+    """One Delta table, kept open. Use it from one thread at a time.
+
+    :param root: the warehouse.
+    :param collection_id: also the folder's name and the application id of every commit.
+    :param table: the loaded table; it is as old as the last ``refresh``.
+    """
+
+    def __init__(self, root: str, collection_id: CollectionId, table: DeltaTable) -> None:
+        self.root, self.collection_id, self.table = root, collection_id, table
+
+    @classmethod
+    def open(cls, root: str, collection_id: CollectionId) -> Collection:
+        return cls(root, collection_id, _load(collection_uri(root, collection_id), collection_id))
+
+    @property
+    def uri(self) -> str:
+        return collection_uri(self.root, self.collection_id)
+
+    @property
+    def delta_version(self) -> int:
+        """The version of the log as last loaded."""
+        return self.table.version()
+
+    @cached_property
+    def filesystem(self) -> pafs.FileSystem:
+        """The collection's folder; paths are relative to it."""
+        return log.open_filesystem(self.uri)
+
+    def refresh(self) -> None:
+        """Read what was committed since."""
+        seen = self.delta_version
+        try:
+            self.table.update_incremental()
+        except (DeltaError, OSError):
+            self.table = _load(self.uri, self.collection_id)
+        # A deleted folder is no error to an update, which keeps the old state: a commit from there would begin a
+        # second log. A folder restored from a copy has lost ticks that the catalog counts as written.
+        if self.delta_version < seen or not log.has_entry(self.filesystem, self.delta_version):
+            raise BadCollection(self.collection_id, f"log entry {seen} is gone from its folder")
+
+    def stored_version(self) -> int | None:
+        """The ``mz_timestamp`` of the newest tick in the collection, read anew; None before the first."""
+        self.refresh()
+        return self.table.transaction_version(self.collection_id)
+
+    def find_tick(self, mz_timestamp: int) -> log.TickCommit | None:
+        """The log entry that carries a tick, among those loaded."""
+        return log.find_tick(self.filesystem, self.collection_id, mz_timestamp, newest=self.delta_version)
+
+    def ticks_after(self, mz_timestamp: int) -> list[log.TickCommit]:
+        """The log entries, among those loaded, that carry ticks later than a time; oldest first."""
+        newest = self.delta_version
+        found = log.ticks_after(self.filesystem, self.collection_id, mz_timestamp, newest=newest)
+        if found is None:
+            raise BadCollection(self.collection_id, f"its log does not reach back to tick time {mz_timestamp}")
+        return found
+
+
+def _load(uri: str, collection_id: CollectionId) -> DeltaTable:
+    try:
+        table = DeltaTable(uri)
+    except TableNotFoundError as error:
+        raise BadCollection(collection_id, f"there is no Delta table at {uri}") from error
+    except (DeltaError, OSError) as error:
+        raise unreadable(uri, collection_id, error) from error
+    found = table.metadata().configuration.get(ID_PROPERTY)
+    if found != collection_id:
+        raise BadCollection(collection_id, f"its folder holds collection {found!r}")
+    return table

@@ -1,0 +1,239 @@
+"""The commit of a tick, or of a group of ticks, to one collection: once, whoever else tries.
+
+It never takes an error for an answer.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
+
+from airflow_provider_mzshare.errors import (
+    BadCollection,
+    CatalogBehind,
+    CommitUnclear,
+    Fenced,
+    FilesTooOld,
+    PlanAgain,
+    WarehouseUnreachable,
+)
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.durability import local_path
+from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
+
+WRITES = 6
+"""How often one call may try to write before it says that it does not know."""
+FIRST_PAUSE_S = 0.02
+MAX_FILE_AGE_S = 12 * 3600
+"""Half of what maintenance grants a file that no commit names."""
+
+KEEP_LOG = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+
+
+@dataclass(frozen=True)
+class FileWritten:
+    """A Parquet file in the collection's folder that no commit names yet.
+
+    :param path: relative to the collection.
+    :param stats: Delta's statistics, as JSON.
+    :param written_at: seconds since 1970, at or before the moment the file was made.
+    """
+
+    path: str
+    size: int
+    stats: str
+    written_at: float
+
+
+@dataclass(frozen=True)
+class CommitResult:
+    """Where a tick is in a collection.
+
+    :param version: of the log entry that carries the tick; None when the tick has no entry.
+    :param already: it was there, or its writing was answered by an error and it was there all the same.
+    :param metadata: what the entry itself says about the tick: rows and hash are taken from here.
+    """
+
+    version: int | None
+    already: bool
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def commit_tick(
+    collection: Collection,
+    *,
+    mz_timestamp: int,
+    files: Sequence[FileWritten],
+    metadata: Mapping[str, str],
+    knows: Callable[[int], bool],
+    force: bool,
+    repaired: bool = False,
+) -> CommitResult:
+    """Make ``collection`` hold the tick exactly once.
+
+    :param knows: is there a tick of this time in the catalog's log?
+    :param force: commit even without files, so that a late commit of an earlier writer conflicts.
+    :param repaired: the tick was put back by a catalog repair: a collection may be past it.
+    """
+
+    def settled(stored: int | None) -> CommitResult | None:
+        if stored is None or (stored < mz_timestamp and knows(stored)):
+            return None
+        return _present(collection, stored, mz_timestamp, knows, metadata, repaired=repaired)
+
+    return _insist(collection, mz_timestamp, files, metadata, force=force, settled=settled)
+
+
+def commit_group(
+    collection: Collection,
+    *,
+    planned: int | None,
+    mz_timestamp: int,
+    files: Sequence[FileWritten],
+    metadata: Mapping[str, str],
+    force: bool,
+) -> CommitResult:
+    """Make ``collection`` hold the ticks after ``planned`` up to ``mz_timestamp``, or raise PlanAgain.
+
+    ``files`` hold exactly those ticks, so they fit on no other tick than ``planned``. A commit of the same time that is
+    not this very one may have been made in other steps: only a new plan finds them all.
+    """
+
+    def settled(stored: int | None) -> CommitResult | None:
+        if stored == planned:
+            return None
+        if stored == mz_timestamp:
+            result = _carried(collection, mz_timestamp, already=True)
+            if result.metadata == _noted(mz_timestamp, metadata):
+                return result
+        raise PlanAgain(collection.collection_id, planned, stored)
+
+    return _insist(collection, mz_timestamp, files, metadata, force=force, settled=settled)
+
+
+def _insist(
+    collection: Collection,
+    mz_timestamp: int,
+    files: Sequence[FileWritten],
+    metadata: Mapping[str, str],
+    *,
+    force: bool,
+    settled: Callable[[int | None], CommitResult | None],
+) -> CommitResult:
+    """Compare, then write, until the log itself says that it is there.
+
+    :param settled: what the stored version means: an answer, an error, or None where the commit has to be made.
+    """
+    failures: list[Exception] = []
+    for attempt in range(WRITES + 1):
+        _pause(attempt)
+        try:
+            stored = collection.stored_version()
+        except WarehouseUnreachable as error:
+            failures.append(error)
+            continue
+        answer = settled(stored)
+        if answer is not None:
+            return answer
+        if not files and not force:
+            return CommitResult(None, already=False)
+        if attempt == WRITES:
+            _let_go(collection, files, failures)
+            break
+        _refuse_old(collection, files)
+        try:
+            _append(collection, mz_timestamp, files, metadata)
+        except Exception as error:  # noqa: BLE001  whatever it says, only the log knows whether the commit is there
+            failures.append(error)
+        else:
+            return _carried(collection, mz_timestamp, already=False)
+    raise CommitUnclear(
+        f"collection {collection.collection_id}: tick time {mz_timestamp} is not there after {WRITES} tries: "
+        f"{failures[-1]}"
+    ) from failures[-1]
+
+
+def _let_go(collection: Collection, files: Sequence[FileWritten], failures: Sequence[Exception]) -> None:
+    """Of a commit that the log has just said is not there: nobody will name its files, if none can still be on its way.
+
+    A local disk that answers by its own fault has answered; another attempt must find the room that they take.
+    """
+    if local_path(collection.root) and all(fault_of(failure) for failure in failures):
+        discard(collection, files)
+
+
+def discard(collection: Collection, files: Sequence[FileWritten]) -> None:
+    """Remove files that no commit was or will be tried for; as far as it goes, since maintenance finds the rest."""
+    for file in files:
+        with suppress(OSError, DeltaError):
+            collection.filesystem.delete_file(file.path)
+
+
+def _present(
+    collection: Collection,
+    stored: int,
+    mz_timestamp: int,
+    knows: Callable[[int], bool],
+    metadata: Mapping[str, str],
+    *,
+    repaired: bool,
+) -> CommitResult:
+    """What it means that the collection holds ``stored``, which is not a known tick before ours."""
+    if stored == mz_timestamp:
+        return _carried(collection, mz_timestamp, already=True)
+    if not knows(stored):
+        raise CatalogBehind(metadata.get("mz_source", "?"), collection.collection_id, stored)
+    if not repaired:
+        raise Fenced(
+            f"collection {collection.collection_id} holds tick time {stored}, later than {mz_timestamp}: "
+            "another writer has gone on"
+        )
+    commit = collection.find_tick(mz_timestamp)
+    return CommitResult(commit.version, True, commit.metadata) if commit else CommitResult(None, already=True)
+
+
+def _carried(collection: Collection, mz_timestamp: int, *, already: bool) -> CommitResult:
+    collection.refresh()
+    commit = collection.find_tick(mz_timestamp)
+    if commit is None:
+        raise BadCollection(collection.collection_id, f"no log entry carries tick time {mz_timestamp}, which it holds")
+    return CommitResult(commit.version, already, commit.metadata)
+
+
+def _append(
+    collection: Collection, mz_timestamp: int, files: Sequence[FileWritten], metadata: Mapping[str, str]
+) -> None:
+    """One attempt. Delta refuses it when a commit of this application id came since the table was loaded."""
+    collection.table.create_write_transaction(
+        [AddAction(f.path, f.size, {}, int(f.written_at * 1000), True, f.stats) for f in files],
+        mode="append",
+        schema=collection.table.schema(),
+        commit_properties=CommitProperties(
+            custom_metadata=_noted(mz_timestamp, metadata),
+            app_transactions=[Transaction(collection.collection_id, mz_timestamp)],
+        ),
+        post_commithook_properties=KEEP_LOG,
+    )
+
+
+def _noted(mz_timestamp: int, metadata: Mapping[str, str]) -> dict[str, str]:
+    return {**metadata, "mz_timestamp": str(mz_timestamp)}
+
+
+def _refuse_old(collection: Collection, files: Sequence[FileWritten]) -> None:
+    age = time.time() - min((file.written_at for file in files), default=time.time())
+    if age > MAX_FILE_AGE_S:
+        raise FilesTooOld(collection.collection_id, age / 3600)
+
+
+def _pause(attempt: int) -> None:
+    """None before the first look; then longer and uneven, so that racing writers do not stay in step."""
+    if attempt:
+        time.sleep(random.uniform(0.5, 1.0) * FIRST_PAUSE_S * 2**attempt)

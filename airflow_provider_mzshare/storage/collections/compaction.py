@@ -1,0 +1,136 @@
+"""Compaction, by a table's owner between two of its ticks, and the two probes that tell whether it can be trusted."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from airflow_provider_mzshare.errors import WarehouseUnreachable
+from airflow_provider_mzshare.storage.collections import log
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.commit import KEEP_LOG
+from airflow_provider_mzshare.storage.collections.damage import brief
+from airflow_provider_mzshare.storage.collections.durability import local_path, sync_filesystem
+from airflow_provider_mzshare.storage.collections.faults import check_room, warehouse_fault
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
+
+TARGET_SIZE = 128 * 1024 * 1024
+_RACERS, _ROUNDS, _PROBE = 4, 5, "probe"
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What became of it. ``refused``: somebody else compacted meanwhile; nothing was changed by us."""
+
+    files_before: int
+    files_after: int
+    refused: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.files_after < self.files_before
+
+
+def compact(collection: Collection, *, min_files: int, target_size: int = TARGET_SIZE) -> Compaction:
+    """Merge files smaller than ``target_size`` once there are ``min_files`` of them. Rows and older versions stay."""
+    collection.refresh()
+    sizes = collection.table.get_add_actions().column("size_bytes").to_pylist()
+    small = [size for size in sizes if size < target_size]
+    if len(small) < max(2, min_files):
+        return Compaction(len(sizes), len(sizes))
+    # Half a compaction leaves files for maintenance to find, on a disk that has no room for them.
+    check_room(collection.root, sum(small))
+    try:
+        collection.table.optimize.compact(
+            target_size=target_size,
+            commit_properties=CommitProperties(custom_metadata={"mz_compaction": "true"}),
+            post_commithook_properties=KEEP_LOG,
+        )
+    except CommitFailedError:
+        # Its new files stay unnamed until maintenance finds them a day old.
+        return Compaction(len(sizes), len(sizes), refused=True)
+    except (DeltaError, OSError) as error:
+        if fault := warehouse_fault(collection.root, error):
+            raise fault from error
+        raise WarehouseUnreachable(collection.collection_id, f"compaction failed: {brief(error)}") from error
+    # The small files leave the newest version now: the large one must not be lost to a power cut.
+    sync_filesystem(collection.root)
+    collection.refresh()
+    return Compaction(len(sizes), len(collection.table.get_add_actions().column("path")))
+
+
+def compaction_is_safe() -> bool:
+    """Does this deltalake refuse a compaction from a table loaded before another one? (1.6.6 doubles every row.)"""
+    with tempfile.TemporaryDirectory(prefix="mzshare-probe-") as folder:
+        rows = pa.table({"n": pa.array([1], pa.int64())})
+        for _ in range(4):
+            write_deltalake(folder, rows, mode="append")
+        handles = DeltaTable(folder), DeltaTable(folder)
+        for handle in handles:
+            try:
+                handle.optimize.compact()
+            except CommitFailedError:
+                continue
+        # Counted from the log: a scan's threads could outlive the command that asks this.
+        return bool(sum(DeltaTable(folder).get_add_actions().column("num_records").to_pylist()) == 4)
+
+
+def put_if_absent_works(root: str) -> bool:
+    """Does storage let exactly one of several writers create a log entry? Races below ``root``, and tidies up."""
+    name = f"_mzshare_probe_{secrets.token_hex(6)}"
+    uri = collection_uri(root, name)
+    try:
+        DeltaTable.create(uri, pa.schema([("n", pa.int64())]))
+        return all(_one_wins(uri, round_) for round_ in range(1, _ROUNDS + 1))
+    except (DeltaError, OSError):
+        return False
+    finally:
+        _remove(root, name)
+
+
+def _one_wins(uri: str, round_: int) -> bool:
+    """Several commits for the same next version: one lands, and the entry is the winner's to the last byte."""
+    handles = [DeltaTable(uri) for _ in range(_RACERS)]
+    gate = threading.Barrier(_RACERS)
+
+    def race(number: int) -> bool:
+        gate.wait()
+        try:
+            _commit_mark(handles[number], round_ * _RACERS + number)
+        except CommitFailedError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(_RACERS) as pool:
+        winners = [number for number, won in enumerate(pool.map(race, range(_RACERS))) if won]
+    entry = log.read_entry(log.open_filesystem(uri), round_)
+    tick = entry.tick(_PROBE) if entry else None
+    return len(winners) == 1 and tick is not None and tick.mz_timestamp == round_ * _RACERS + winners[0]
+
+
+def _commit_mark(table: DeltaTable, mark: int) -> None:
+    table.create_write_transaction(
+        [],
+        mode="append",
+        schema=table.schema(),
+        commit_properties=CommitProperties(app_transactions=[Transaction(_PROBE, mark)]),
+    )
+
+
+def _remove(root: str, name: str) -> None:
+    path = local_path(root)
+    if path is not None:
+        shutil.rmtree(os.path.join(path, name), ignore_errors=True)
+        return
+    with contextlib.suppress(DeltaError, OSError):
+        log.open_filesystem(root).delete_dir(name)

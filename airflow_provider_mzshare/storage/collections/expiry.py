@@ -1,0 +1,110 @@
+"""Removal of what no read from ``since`` on can need. It never touches a file that may still be on its way in."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.fs as pafs
+
+from airflow_provider_mzshare.errors import BadCollection
+from airflow_provider_mzshare.storage.collections import audit
+from airflow_provider_mzshare.storage.collections import log as deltalog
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.durability import sync_filesystem
+
+MIN_AGE_UNNAMED = timedelta(hours=24)
+"""Twice the age at which a writer gives its own files up."""
+GRACE = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Expiry:
+    """What went, or in a dry run would go; paths relative to the collection."""
+
+    data_files: tuple[str, ...] = ()
+    log_files: tuple[str, ...] = ()
+    bytes: int = 0
+
+
+def expire(
+    collection: Collection,
+    *,
+    keep_from_version: int,
+    now: datetime,
+    min_age_unnamed: timedelta = MIN_AGE_UNNAMED,
+    grace: timedelta = GRACE,
+    dry_run: bool = False,
+) -> Expiry:
+    """Remove log entries and data files that no version from ``keep_from_version`` on needs.
+
+    ``keep_from_version`` answers for ``since`` as it stood ``grace`` ago: when it moved, only the caller knows. Here
+    ``grace`` only refuses a version younger than that, where ``since`` cannot have stood so long.
+
+    :param now: an aware time; ages are taken against storage's own times.
+    """
+    # Listed before the log is read: a file committed in between counts as named.
+    present = audit.data_files(collection)
+    collection.refresh()
+    if not 0 <= keep_from_version <= collection.delta_version:
+        raise BadCollection(collection.collection_id, f"there is no version {keep_from_version} to keep")
+    if not _has_stood(collection, keep_from_version, now - grace):
+        return Expiry()
+    data = _unneeded_data(collection, keep_from_version, present, now - min_age_unnamed)
+    log = _unneeded_log(collection, keep_from_version)
+    if not dry_run and (data or log):
+        # What is kept must be on the disk before what it replaces goes.
+        sync_filesystem(collection.root)
+        # Data first: an entry tells a file that was once named from one in flight, also after a crash in between.
+        for info in (*data, *log):
+            with contextlib.suppress(FileNotFoundError):
+                collection.filesystem.delete_file(info.path)
+    return Expiry(
+        tuple(sorted(i.path for i in data)), tuple(sorted(i.path for i in log)), sum(i.size for i in (*data, *log))
+    )
+
+
+def _has_stood(collection: Collection, version: int, since: datetime) -> bool:
+    info = collection.filesystem.get_file_info(deltalog.entry_path(version))
+    return bool(info.type == pafs.FileType.File and info.mtime <= since)
+
+
+def _unneeded_data(
+    collection: Collection, keep_from: int, present: list[pafs.FileInfo], written_before: datetime
+) -> list[pafs.FileInfo]:
+    """Files that the log has let go of at any age; files never named only when they are old.
+
+    A file that was let go of never comes back. What earlier runs have dealt with is no longer in the log, so only the
+    entries since then are read; the rest of the log is, when old files are there that nobody seems to know.
+    """
+    # Loading the version that is kept proves that it can be read without what goes.
+    gone = audit.removed_files(collection, to_version=keep_from) - set(audit.active_files(collection, keep_from))
+    old = [i for i in present if i.path not in gone and i.mtime <= written_before]
+    known = set(audit.active_files(collection, collection.delta_version)) if old else set()
+    if any(info.path not in known for info in old):
+        known |= audit.named_files(collection, from_version=keep_from)
+    never = {info.path for info in old} - known
+    return [i for i in present if i.path in gone or i.path in never]
+
+
+def _unneeded_log(collection: Collection, keep_from: int) -> list[pafs.FileInfo]:
+    """Everything below the newest checkpoint that ``keep_from`` can be read from; nothing where there is none."""
+    log = deltalog.list_log(collection.filesystem)
+    # Readers fail where the checkpoint that they are pointed to is missing, even if a newer one is there.
+    pointed = deltalog.last_checkpoint(collection.filesystem)
+    usable = (
+        v for v in sorted(log.checkpoints, reverse=True) if v <= keep_from and pointed is not None and v <= pointed
+    )
+    base = next((v for v in usable if _is_whole(collection, log.checkpoints[v])), 0)
+    paths = [deltalog.entry_path(v) for v in log.entries if v < base]
+    paths += [path for version, path in log.checkpoints.items() if version < base]
+    return list(collection.filesystem.get_file_info(paths)) if paths else []
+
+
+def _is_whole(collection: Collection, path: str) -> bool:
+    """Can this checkpoint stand alone? It must give protocol, metadata and our transaction, not only open."""
+    table = deltalog.checkpoint_columns(collection.filesystem, path, ("protocol", "metaData", "txn"))
+    return table is not None and any(
+        txn and txn.get("appId") == collection.collection_id for txn in table.column("txn").to_pylist()
+    )

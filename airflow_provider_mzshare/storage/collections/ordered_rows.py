@@ -1,0 +1,121 @@
+"""All rows of a snapshot in their order, a bounded part at a time, however many rows there are and however large.
+
+Files are not sorted, so a part is a range of places (tick, partition, offset): all rows of it are read and sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.storage.collections.rows import Snapshot
+
+PART_ROWS = 500_000
+PART_BYTES = 128 << 20
+"""A part is at most so large, and never more than one row if that is larger."""
+BATCH_ROWS = 16_384
+_BATCH_BYTES = 8 << 20
+_SAMPLE_ROWS = 16
+_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
+_ORDER = [(name, "ascending") for name in _NAMES]
+
+Place = tuple[int, int, int]
+"""Tick, partition and offset."""
+
+
+class Range(NamedTuple):
+    """Places from ``lower`` on and before ``upper``."""
+
+    lower: Place
+    upper: Place
+
+    @property
+    def rows(self) -> pc.Expression:
+        """The ticks are named besides: files are told apart by them."""
+        tick = pc.field(_NAMES[0])
+        within = (tick >= self.lower[0]) & (tick <= self.upper[0])
+        return within & ~_before(self.lower) & _before(self.upper)
+
+
+def _before(place: Place) -> pc.Expression:
+    tick, partition, offset = (pc.field(name) for name in _NAMES)
+    in_partition = (partition == place[1]) & (offset < place[2])
+    return (tick < place[0]) | ((tick == place[0]) & ((partition < place[1]) | in_partition))
+
+
+class Ordered:
+    """:param columns: what is given of each row."""
+
+    def __init__(
+        self, snapshot: Snapshot, columns: Sequence[str], *, rows: int = PART_ROWS, size: int = PART_BYTES
+    ) -> None:
+        self._snapshot, self._columns, self._rows, self._size = snapshot, list(columns), rows, size
+        self._scanned = [*columns, *(name for name in _NAMES if name not in columns)]
+        self._row_bytes = 0.0
+        """The largest mean of a batch so far: the next ones are cut by it. Files do not tell: they are compressed."""
+
+    def batches(self, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+        left = limit
+        if left == 0:
+            return
+        for part in self._parts():
+            for batch in self._sorted(part):
+                taken = batch if left is None else batch.slice(0, left)
+                yield taken
+                if left is not None:
+                    left -= taken.num_rows
+                    if left <= 0:
+                        return
+
+    def _parts(self) -> Iterator[Range]:
+        """By what is cheap to know: how many rows each tick has."""
+        counts: dict[int, int] = {}
+        for batch in self._snapshot.scan([_NAMES[0]], batch_rows=BATCH_ROWS):
+            for tick, count in zip(*np.unique(batch.column(0).to_numpy(), return_counts=True), strict=True):
+                counts[int(tick)] = counts.get(int(tick), 0) + int(count)
+        first, rows = None, 0
+        for tick in sorted(counts):
+            if first is not None and rows + counts[tick] > self._rows:
+                yield Range((first, 0, 0), (tick, 0, 0))
+                first, rows = None, 0
+            first, rows = tick if first is None else first, rows + counts[tick]
+        if first is not None:
+            yield Range((first, 0, 0), (max(counts) + 1, 0, 0))
+
+    def _sorted(self, part: Range) -> Iterator[pa.RecordBatch]:
+        table = self._read(part)
+        if table is None:
+            for half in self._halves(part):
+                yield from self._sorted(half)
+            return
+        yield from table.sort_by(_ORDER).select(self._columns).to_batches(max_chunksize=BATCH_ROWS)
+
+    def _read(self, part: Range) -> pa.Table | None:
+        """None where it is too large and can be cut."""
+        kept: list[pa.RecordBatch] = []
+        rows = size = 0
+        if not self._row_bytes:
+            first = next(self._snapshot.scan(self._scanned, part.rows, batch_rows=_SAMPLE_ROWS), None)
+            self._row_bytes = first.nbytes / max(1, first.num_rows) if first is not None else 1.0
+        batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(1.0, self._row_bytes))))
+        for batch in self._snapshot.scan(self._scanned, part.rows, batch_rows=batch_rows):
+            if batch.num_rows == 0:
+                continue
+            kept.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            self._row_bytes = max(self._row_bytes, batch.nbytes / batch.num_rows)
+            if rows > 1 and (rows > self._rows or size > self._size):
+                return None
+        return pa.Table.from_batches(kept, self._snapshot.schema_of(self._scanned))
+
+    def _halves(self, part: Range) -> tuple[Range, Range]:
+        keys = self._snapshot.rows(_NAMES, part.rows).sort_by(_ORDER)
+        middle = tuple(int(value) for value in keys.slice(keys.num_rows // 2, 1).to_pylist()[0].values())
+        return Range(part.lower, middle), Range(middle, part.upper)  # type: ignore[arg-type]

@@ -1,0 +1,172 @@
+"""Rows of a collection at one exact version, as Arrow or in Spark. Which version answers is the catalog's business."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os.path import abspath
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.collections.damage import brief
+from airflow_provider_mzshare.storage.collections.durability import local_path
+from airflow_provider_mzshare.storage.collections.ordered_rows import BATCH_ROWS, Ordered
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SYSTEM_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
+
+
+def read_arrow(
+    root: str,
+    path: str,
+    version: int,
+    *,
+    columns: Sequence[str] | None = None,
+    with_system_columns: bool = False,
+    limit: int | None = None,
+    ordered: bool = False,
+) -> pa.Table:
+    """The rows at ``version``. With ``ordered``, by tick, partition and offset; else in no order at all."""
+    found = read_batches(
+        root, path, version, columns=columns, with_system_columns=with_system_columns, limit=limit, ordered=ordered
+    )
+    return found.read_all()
+
+
+def read_batches(
+    root: str,
+    path: str,
+    version: int,
+    *,
+    columns: Sequence[str] | None = None,
+    with_system_columns: bool = False,
+    limit: int | None = None,
+    ordered: bool = False,
+) -> pa.RecordBatchReader:
+    """The same a batch at a time: for tables larger than memory."""
+    snapshot = open_snapshot(root, path, version)
+    wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
+    schema = snapshot.schema_of(wanted)
+    if ordered:
+        return pa.RecordBatchReader.from_batches(schema, Ordered(snapshot, wanted).batches(limit))
+    return pa.RecordBatchReader.from_batches(schema, _first(snapshot.scan(wanted), limit))
+
+
+def read_spark(
+    spark: SparkSession,
+    root: str,
+    path: str,
+    version: int,
+    *,
+    columns: Sequence[str] | None = None,
+    with_system_columns: bool = False,
+) -> DataFrame:
+    """The rows at ``version`` as a DataFrame, read by Spark's own Delta reader."""
+    frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
+    wanted = choose_columns(frame.columns, columns, with_system_columns=with_system_columns)
+    return frame.select(*(frame[spark_name(name)] for name in wanted))
+
+
+def spark_name(name: str) -> str:
+    """A column as Spark's SQL names it, whatever is in the name: it may hold dots, quotes and backticks."""
+    return f"`{name.replace('`', '``')}`"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A collection at one version, open for any number of scans.
+
+    Arrow's threads let go of what they read when they please, even after the interpreter has ended; a buffer of
+    Python's then aborts the process (apache/arrow#39862). So files are read by Arrow's own file systems. Where it has
+    none for a place, nothing is read ahead, and every scan is read to its end by the caller's thread.
+    """
+
+    dataset: pads.Dataset
+    native: bool
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.dataset.schema
+
+    def rows(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
+        """Those that ``only`` admits, in no order; files that cannot hold any are not opened."""
+        return self.dataset.to_table(columns and list(columns), filter=only, **self._manner)
+
+    def schema_of(self, columns: Sequence[str]) -> pa.Schema:
+        return pa.schema([self.schema.field(name) for name in columns])
+
+    def scan(
+        self, columns: Sequence[str], only: pc.Expression | None = None, *, batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same a batch at a time; only a few are held."""
+        if self.native:
+            ahead = {"batch_readahead": 2, "fragment_readahead": 4}
+            yield from self.dataset.to_batches(list(columns), filter=only, batch_size=batch_rows, **ahead)
+            return
+        for file in self.dataset.get_fragments(filter=only):
+            rows = file.to_table(self.schema, list(columns), filter=only, **self._manner)
+            yield from rows.to_batches(max_chunksize=batch_rows)
+
+    @property
+    def _manner(self) -> dict[str, Any]:
+        if self.native:
+            return {}
+        return {"use_threads": False, "fragment_scan_options": pads.ParquetFragmentScanOptions(pre_buffer=False)}
+
+
+def open_snapshot(root: str, path: str, version: int) -> Snapshot:
+    uri = collection_uri(root, path)
+    filesystem = native_filesystem(uri)
+    try:
+        table = DeltaTable(uri, version=version)
+        return Snapshot(table.to_pyarrow_dataset(filesystem=filesystem), filesystem is not None)
+    except (DeltaError, OSError) as error:
+        raise NotReadable(
+            f"collection {path} has no readable version {version}: {brief(error)}", hint="mzshare status"
+        ) from error
+
+
+def native_filesystem(uri: str) -> pafs.FileSystem | None:
+    """Arrow's own file system below ``uri``; None where it knows none for the scheme."""
+    path = local_path(uri)
+    if path is not None:
+        return pafs.SubTreeFileSystem(abspath(path), pafs.LocalFileSystem())
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return pafs.SubTreeFileSystem(path, filesystem)
+
+
+def choose_columns(present: Sequence[str], asked: Sequence[str] | None, *, with_system_columns: bool) -> list[str]:
+    """What was asked for, in that order; system columns only by name or by ``with_system_columns``."""
+    if asked is None:
+        return [name for name in present if with_system_columns or name not in SYSTEM_NAMES]
+    unknown = [name for name in asked if name not in present]
+    if unknown:
+        raise NotReadable(f"there is no column {', '.join(unknown)}; there are: {', '.join(present)}")
+    added = [name for name in SYSTEM_NAMES if with_system_columns and name not in asked]
+    return [*asked, *added]
+
+
+def _first(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+        elif left > 0:
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+        if left is not None and left <= 0:
+            return

@@ -1,0 +1,290 @@
+"""Executes a group of ticks: one Spark job writes every member's files, then their collections are committed.
+
+It decides nothing about the log; it returns how each member ended.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileSelector
+
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome
+from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
+from airflow_provider_mzshare.errors import (
+    CatalogBehind,
+    CatalogUnreachable,
+    Fenced,
+    GroupTooShort,
+    MzShareError,
+    PlanAgain,
+    TransientError,
+)
+from airflow_provider_mzshare.storage.collections.damage import DamagedCollection, told
+from airflow_provider_mzshare.storage.collections.durability import sync_filesystem
+from airflow_provider_mzshare.storage.collections.faults import StorageFault, warehouse_fault
+from airflow_provider_mzshare.storage.collections.log import open_filesystem
+from airflow_provider_mzshare.storage.crashpoints import Crashed, crashpoint
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
+from airflow_provider_mzshare.storage.fanout.received import received
+from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
+from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.machine import Machine, short_reason
+from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
+from airflow_provider_mzshare.storage.writing.read_progress import Pass, counted_pass
+from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+log = logging.getLogger(__name__)
+
+RECORDS_PER_TASK = 100_000
+PARTITIONS_PER_TASK = 100
+"""A group is split into as few tasks, and so files per table, as its size allows; each reads partition by partition."""
+
+COMMIT_THREADS = 8
+
+NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, GroupTooShort, PlanAgain, StorageFault, Crashed)
+"""What ends the attempt as a whole, whichever member met it."""
+
+
+class MemberFailed(TransientError):
+    """Some members could not be written; the others hold the group. Trying again may help."""
+
+    def __init__(self, failures: Mapping[ItemId, str]) -> None:
+        self.failures = dict(failures)
+        super().__init__("; ".join(f"{table}: {reason}" for table, reason in failures.items()))
+
+
+@dataclass
+class Executed:
+    """How the members of a group ended, who failed, and what it cost."""
+
+    outcomes: dict[ItemId, Outcome] = field(default_factory=dict)
+    failures: dict[ItemId, str] = field(default_factory=dict)
+    stats: dict[str, float] = field(default_factory=dict)
+
+
+class TickExecutor:
+    """:param root: the warehouse.
+    :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
+    :param read_apart: another way to the records of a range, should a record stop Spark's read (see ``Reader``).
+    :param backfill: groups are committed on top of what each collection holds by then; else each tick on its own.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: WriterStore,
+        holder: Holder,
+        *,
+        source_id: ItemId,
+        root: str,
+        check_identity: Callable[[], None],
+        read_apart: Callable[[Exception, Position, Position], Iterator[pa.RecordBatch] | None],
+        backfill: bool = False,
+    ) -> None:
+        self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
+        self._check_identity, self._read_apart = check_identity, read_apart
+        self._store, self.machine = store, Machine(spark, root)
+        kind = GroupCommits if backfill else TickCommits
+        self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
+        self._passes = 0
+        self._running: Pass | None = None
+        self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")
+
+    def close(self) -> None:
+        self._pool.shutdown()
+        self._commits.close()
+
+    def check_log(self) -> None:
+        self._commits.check_log()
+
+    def open(self, members: Sequence[Member]) -> None:
+        """A table that joins without data is readable all the same; what fails here fails in its first tick again."""
+        with suppress(MzShareError):
+            self._commits.recall(members)
+            for member in members:
+                with suppress(MzShareError):
+                    self._commits.open(member)
+
+    def compact_all(self) -> None:
+        self._commits.compact_all()
+
+    def tidy(self) -> None:
+        self._commits.tidy()
+
+    def records_read(self) -> int:
+        """By the pass that runs now; any thread may ask."""
+        running = self._running
+        return running.records_read() if running else 0
+
+    def tasks(self, group: TickGroup) -> int:
+        """Into how many tasks the pass over a group is split; a bounded read does well to give as many."""
+        wanted = max(-(-group.records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
+        return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
+
+    def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
+        """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.
+
+        StorageFault when that was the storage's doing: then nobody has failed, and nothing is to be counted.
+
+        ``read`` is asked only when something must be read: a replay that finds everything done needs no upstream.
+        """
+        try:
+            return self._execute(group, members, read)
+        except MzShareError:
+            raise
+        except Exception as error:
+            self.machine.check_alive()
+            if ours := self.machine.storage_fault(error):
+                raise ours from error
+            raise
+
+    def _execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
+        began, written_at = time.monotonic(), time.time()
+        result = Executed()
+        todo = self._prepare(group, members, result)
+        files: Mapping[str, MemberResult] = {}
+        frame = read() if todo and group.lower != group.upper else None
+        if frame is not None:
+            files = self._write(group, todo, frame, result)
+            # No log entry may name a file that a power cut empties.
+            passed = time.monotonic()
+            sync_filesystem(self._root)
+            result.stats["sync_ms"] = round((time.monotonic() - passed) * 1000)
+        crashpoint("files_written")
+        self._check_identity()
+        written = time.monotonic()
+        self._commit_all(group, todo, files, written_at, result)
+        if result.failures:
+            raise MemberFailed(result.failures)
+        crashpoint("all_committed")
+        # The catalog must not know more than the disk.
+        sync_filesystem(self._root)
+        result.stats["write_ms"] = round((written - began) * 1000)
+        result.stats["commit_ms"] = round((time.monotonic() - written) * 1000)
+        return result
+
+    def _prepare(self, group: TickGroup, members: Sequence[Member], result: Executed) -> list[Due]:
+        """Open the collections; members that hold the group already need no second write."""
+        self._commits.begin(group, members)
+        todo: list[Due] = []
+        for member in members:
+            try:
+                due = self._commits.due(group, member)
+            except Exception as error:  # whatever it is, it is this member's
+                if ending := self._nobodys(error):
+                    raise ending from error
+                result.failures[member.table_id] = self._reason(error)
+                continue
+            if isinstance(due, Done):
+                result.outcomes[member.table_id] = due
+            else:
+                todo.append(due)
+        return todo
+
+    def _write(
+        self, group: TickGroup, todo: Sequence[Due], frame: DataFrame, result: Executed
+    ) -> Mapping[str, MemberResult]:
+        """The one Spark job of the group."""
+        members = tuple(due.plan for due in todo)
+        context = self._spark.sparkContext
+        self._passes += 1
+        name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
+        context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
+        with counted_pass(context, name, self.machine.scratch) as running:
+            plan = FanoutPlan(group.first.number, members, group.ends(), secrets.token_hex(6), running.counts)
+            self._running = running
+            try:
+                rows = self._pass_over(group, plan, frame, result)
+            finally:
+                self._running = None
+        result.stats["records"] = group.records
+        result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
+        result.stats["files"] = sum(1 for row in rows if row["path"])
+        read = received(rows)
+        result.stats["messages"], result.stats["bytes"] = read.messages, read.bytes
+        found = merge_results(rows)
+        return {due.plan.table_id: replace(found.get(due.plan.table_id, MemberResult()), received=read) for due in todo}
+
+    def _pass_over(
+        self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, result: Executed
+    ) -> list[dict[str, Any]]:
+        """In Spark; or here, when a record stops Spark's read: that would be so at every attempt."""
+        write = partial(write_partition, plan_json=plan.to_json())
+        try:
+            rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
+            return [row.asDict() for row in rows]
+        except Exception as error:
+            _sweep(plan)
+            records = self._read_apart(error, group.lower, group.upper)
+            if records is None:
+                raise
+        log.warning("%s: a record stops Spark's read, ticks %s to %s are read apart from it", *self._names(group))
+        result.stats["apart"] = 1
+        return [row for batch in write(records) for row in batch.to_pylist()]
+
+    def _names(self, group: TickGroup) -> tuple[ItemId, int, int]:
+        return self._source_id, group.first.number, group.number
+
+    def _commit_all(
+        self,
+        group: TickGroup,
+        todo: Sequence[Due],
+        files: Mapping[str, MemberResult],
+        written_at: float,
+        result: Executed,
+    ) -> None:
+        nothing = MemberResult()
+        futures = {
+            (table_id := due.member.table_id): self._pool.submit(
+                self._commits.commit, group, due, files.get(table_id, nothing), written_at
+            )
+            for due in todo
+        }
+        ending: BaseException | None = None
+        for table_id, future in futures.items():
+            error = future.exception()
+            if error is None:
+                result.outcomes[table_id] = future.result()
+            elif nobodys := self._nobodys(error):
+                ending = ending or nobodys
+            else:
+                result.failures[table_id] = self._reason(error)
+        if ending:
+            raise ending
+
+    def _reason(self, error: BaseException) -> str:
+        """Why a member failed. What is damaged is also marked as that: to try it again, or to resume, does not help."""
+        if isinstance(error, DamagedCollection):
+            with suppress(MzShareError):
+                self._store.note_damage(CollectionId(error.collection), told(error.named))
+        return short_reason(error)
+
+    def _nobodys(self, error: BaseException) -> BaseException | None:
+        return error if isinstance(error, NOBODYS_FAULT) else warehouse_fault(self._root, error)
+
+
+def _sweep(plan: FanoutPlan) -> None:
+    """Remove what tasks of a pass that failed have written: no commit will name it. Maintenance finds the rest."""
+    for folder in {path for member in plan.members for path in (member.data_path, member.errors_path)}:
+        with suppress(OSError, DeltaError):
+            files = open_filesystem(folder)
+            for info in files.get_file_info(FileSelector("")):
+                if info.path.startswith(plan.file_prefix):
+                    files.delete_file(info.path)

@@ -1,0 +1,296 @@
+"""Commits groups of ticks to the collections of members, which it keeps open. It runs no Spark job.
+
+What the writers in ``writers`` have in common: they differ in what they find due, and on what they commit it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
+from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, TransientError, WarehouseUnreachable
+from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists, create_collection
+from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, discard
+from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
+from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.writing.member_plans import member_plan
+from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
+
+MAX_KNOWN = 10_000
+NOTHING = {"mz_rows": "0", "mz_hash": "0" * 32}
+"""What a commit without rows says of itself."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A collection as a group of ticks was planned upon it.
+
+    :param stored: the time of its newest tick.
+    :param after: the tick of the group up to which it is complete; 0 when it has none of them.
+    :param found: commits in it that the catalog has not heard of.
+    """
+
+    stored: int | None = None
+    after: int = 0
+    found: tuple[Written, ...] = ()
+
+
+@dataclass(frozen=True)
+class Due:
+    """A member that is to be written.
+
+    :param plan: what the pass has to do for it.
+    :param forced: collections that are committed to even without rows.
+    """
+
+    member: Member
+    plan: MemberPlan
+    forced: frozenset[CollectionId]
+    standings: Mapping[CollectionId, Standing] = field(default_factory=dict)
+
+    def standing(self, collection_id: CollectionId) -> Standing:
+        return self.standings.get(collection_id, Standing())
+
+
+class MemberCommits(ABC):
+    """:param root: the warehouse."""
+
+    def __init__(self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str) -> None:
+        self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
+        self._open: dict[CollectionId, Collection] = {}
+        self._committed: set[CollectionId] = set()
+        """Collections whose newest commit may be this writer's own. The first is made even without rows, so that a late
+        one of a predecessor conflicts; a member that fails may come back after somebody else has written it."""
+        self._known: set[int] = set()
+        self._last_written: Mapping[CollectionId, int] = {}
+        self._upkeep = Upkeep(root, lambda: store.advance_since(holder), store.note_damage)
+
+    # ── what a kind of writer decides ─────────────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _standings(self, group: TickGroup, member: Member) -> Mapping[CollectionId, Standing] | Done:
+        """What the member's open collections hold of the group already, or how it ended if that is all of it."""
+
+    @abstractmethod
+    def _commit(
+        self,
+        group: TickGroup,
+        due: Due,
+        collection_id: CollectionId,
+        files: Sequence[FileWritten],
+        noted: Mapping[str, str],
+    ) -> CommitResult: ...
+
+    def begin(self, group: TickGroup, members: Sequence[Member]) -> None:
+        """A group is about to be executed."""
+        self.note_known(group.mz_timestamp)
+        self.recall(members)
+        if self._open or self._last_written:
+            check_mounted(self._root)
+
+    def recall(self, members: Sequence[Member]) -> None:
+        """Before collections are opened: what the catalog knows of those that came since it was asked.
+
+        A table that was cut over has a history that somebody else wrote.
+        """
+        both = {collection_id for member in members for collection_id in (member.data, member.errors)}
+        if both - self._open.keys() - self._last_written.keys():
+            self._last_written = self._store.last_written()
+
+    # ── collections ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def plan(self, member: Member, *, data_after: int = 0, errors_after: int = 0) -> MemberPlan:
+        return replace(
+            member_plan(
+                member.table_id,
+                member.spec,
+                data_path=collection_uri(self._root, member.data),
+                errors_path=collection_uri(self._root, member.errors),
+            ),
+            data_after=data_after,
+            errors_after=errors_after,
+        )
+
+    def open(self, member: Member) -> None:
+        """Make the member's collections, or find them: a table that joined is readable, if empty."""
+        for collection_id, schema in (
+            (member.data, data_schema(self.plan(member))),
+            (member.errors, errors_schema()),
+        ):
+            if collection_id not in self._open:
+                self._open[collection_id] = self._opened(collection_id, schema)
+
+    def _opened(self, collection_id: CollectionId, schema: pa.Schema) -> Collection:
+        """A folder that was deleted or restored from a copy has lost rows: nothing may be written on top of that."""
+        if not self._last_written.get(collection_id):
+            create_collection(self._root, collection_id, schema)
+        collection = Collection.open(self._root, collection_id)
+        self._check_kept(collection, collection.stored_version())
+        return collection
+
+    def _check_kept(self, collection: Collection, stored: int | None) -> None:
+        wanted = self._last_written.get(collection.collection_id, 0)
+        if (stored or 0) < wanted:
+            raise BadCollection(collection.collection_id, f"it has lost ticks: the catalog knows of one at {wanted}")
+
+    def check_log(self) -> None:
+        """Raise CatalogBehind when any collection of the source holds a tick that the log does not know.
+
+        A collection that cannot be read is its table's trouble, in that table's next tick.
+        """
+        self._known.clear()
+        self._last_written = self._store.last_written()
+        for collection_id in self._store.collections():
+            with suppress(BadCollection, WarehouseUnreachable):
+                stored = self._stored(collection_id)
+                if stored is not None and not self._knows(stored):
+                    raise CatalogBehind(self._source_id, collection_id, stored)
+
+    def _stored(self, collection_id: CollectionId) -> int | None:
+        if collection_id in self._open:
+            return self._open[collection_id].stored_version()
+        if collection_exists(self._root, collection_id):
+            return Collection.open(self._root, collection_id).stored_version()
+        return None
+
+    # ── a group ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def due(self, group: TickGroup, member: Member) -> Due | Done:
+        """What is to be written for the member, or how it ended if it holds the group already."""
+        both = {member.errors, member.data}
+        own = self._committed & both
+        self._committed -= both
+        self.open(member)
+        standings = self._standings(group, member)
+        if isinstance(standings, Done):
+            self._committed |= own
+            return standings
+        at = {collection_id: standing.after for collection_id, standing in standings.items()}
+        plan = self.plan(member, data_after=at.get(member.data, 0), errors_after=at.get(member.errors, 0))
+        return Due(member, plan, frozenset(both - own), standings)
+
+    def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
+        """Commit what the pass wrote; a member that could not be written raises, one that is to stop leaves."""
+        own = _own_files(due.member, files, written_at)
+        if files.error or files.first_error_at:
+            # What other tasks have written for it is named by no commit, and must not fill a disk that is full.
+            self._discard(own)
+        if files.fault and files.error:
+            raise StorageFault("the warehouse", self._root, files.fault, files.error)
+        if files.error:
+            raise TransientError(files.error)
+        if files.first_error_at:
+            partition, offset = files.first_error_at
+            return Left(f"partition {partition}, offset {offset} cannot be decoded: {files.first_error}")
+        try:
+            return self._commit_both(group, due, files, own)
+        except Exception:
+            self._discard(own)
+            raise
+
+    def _commit_both(
+        self, group: TickGroup, due: Due, files: MemberResult, own: dict[CollectionId, list[FileWritten]]
+    ) -> Done:
+        """Errors before data. A collection whose commit was tried is no longer in ``own``."""
+        written: list[Written] = []
+        own_commits: set[CollectionId] = set()
+        for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
+            mine = own.pop(collection_id)
+            noted = {"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"}
+            if files.received is not None:
+                # Whoever finds this commit after a crash need not read again what was read for it.
+                noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
+            result = self._commit(group, due, collection_id, mine, noted)
+            # What somebody else has committed does not hold off a third: our next commit is forced then.
+            if not result.already:
+                own_commits.add(collection_id)
+            written += due.standing(collection_id).found
+            if result.version is not None:
+                written.append(written_as(collection_id, result.version, result.metadata))
+            if mine:
+                self._upkeep.committed(collection_id)
+            crashpoint("between_commits")
+        self._committed |= own_commits
+        return done(due.member, written)
+
+    def _discard(self, files: Mapping[CollectionId, Sequence[FileWritten]]) -> None:
+        for collection_id, written in files.items():
+            discard(self._open[collection_id], written)
+
+    def compact_all(self) -> None:
+        """Maintenance asks for it; it is done beside the next ticks, one collection after the other."""
+        self._upkeep.compact_all(list(self._open))
+
+    def tidy(self) -> None:
+        """After a group."""
+        self._upkeep.after_tick()
+
+    def close(self) -> None:
+        self._upkeep.close()
+
+    def _metadata(self, first: Tick, last: Tick, member: Member) -> dict[str, str]:
+        return {
+            "mz_source": self._source_id,
+            "mz_table": member.table_id,
+            "mz_tick": str(last.number),
+            "mz_lower": first.lower.to_json(),
+            "mz_upper": last.upper.to_json(),
+            "mz_epoch": str(self._holder.epoch),
+            "mz_job": self._holder.job_id,
+        }
+
+    def _knows(self, mz_timestamp: int) -> bool:
+        if mz_timestamp not in self._known:
+            if not self._store.knows(mz_timestamp):
+                return False
+            self.note_known(mz_timestamp)
+        return True
+
+    def note_known(self, mz_timestamp: int) -> None:
+        """Asked anew at every start of the query: a catalog restored from a copy stops the query at its next mint."""
+        if len(self._known) > MAX_KNOWN:
+            self._known.clear()
+        self._known.add(mz_timestamp)
+
+
+def _own_files(member: Member, files: MemberResult, written_at: float) -> dict[CollectionId, list[FileWritten]]:
+    return {
+        collection_id: [FileWritten(f.path, f.size, f.stats, written_at) for f in files.files[role]]
+        for role, collection_id in (("errors", member.errors), ("data", member.data))
+    }
+
+
+def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:
+    """As the log entry says it: after a replay this is what is there, not what was read again."""
+    mz_timestamp = metadata["mz_timestamp"]
+    return Written(
+        collection_id,
+        version,
+        rows=int(metadata["mz_rows"]),
+        hash=metadata["mz_hash"],
+        tick=int(metadata["mz_tick"]),
+        mz_timestamp=int(mz_timestamp),
+        first_timestamp=int(metadata.get("mz_first_timestamp", mz_timestamp)),
+        messages=int(metadata["mz_messages"]) if "mz_messages" in metadata else None,
+        bytes=int(metadata.get("mz_bytes", 0)),
+    )
+
+
+def done(member: Member, written: Iterable[Written]) -> Done:
+    commits = tuple(written)
+    return Done(
+        written=commits,
+        rows=sum(commit.rows for commit in commits if commit.collection_id == member.data),
+        errors=sum(commit.rows for commit in commits if commit.collection_id == member.errors),
+    )

@@ -1,0 +1,25 @@
+"""What a table's spec asks of the fan-out: the same for whoever decodes its records, an app or a check."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.core.specs import LoadGeneratorExportDetails, TableSpec
+from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
+
+
+def member_plan(table_id: str, spec: TableSpec, *, data_path: str = "", errors_path: str = "") -> MemberPlan:
+    return MemberPlan(
+        table_id=table_id,
+        format=spec.format,
+        columns=tuple((c.name, c.type) for c in spec.columns),
+        include=tuple((i.what, i.name) for i in spec.include),
+        data_path=data_path,
+        errors_path=errors_path,
+        stop_on_error=spec.on_decode_error == "stop",
+        partitions=partitions_of(spec),
+        text_columns=spec.text_columns if spec.format == "none" else (),
+    )
+
+
+def partitions_of(spec: TableSpec) -> tuple[int, ...]:
+    """Those of the source that carry what the table was made from; empty is all of them."""
+    return spec.details.partitions if isinstance(spec.details, LoadGeneratorExportDetails) else ()

@@ -1,1 +1,0 @@
-"""Pure values: ids, positions, schemas, specs. No input or output, no clock."""
