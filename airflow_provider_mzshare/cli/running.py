@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
+import time
 from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,8 +53,8 @@ def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
     """A supervisor: one line per thing done, on stdout; a catalog that is away is tried again."""
     from airflow_provider_mzshare.errors import TransientError
 
-    interrupted = _remember_interrupts()
-    while not interrupted.wait(0):
+    interrupts = _remember_interrupts()
+    while not interrupts:
         try:
             for outcome in reconciler.run():
                 text = f"{outcome.action} {outcome.subject}: {outcome.detail}"
@@ -62,20 +62,23 @@ def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
         except TransientError as error:
             typer.echo(f"error: {visible(error.line)}", err=True)
         sys.stdout.flush()
-        interrupted.wait(seconds)
+        time.sleep(seconds)
     raise KeyboardInterrupt
 
 
-def _remember_interrupts() -> threading.Event:
-    """An interrupt that comes while Python runs a finalizer is thrown away there: it is seen at the next turn."""
-    interrupted = threading.Event()
+def _remember_interrupts() -> list[int]:
+    """An interrupt that comes while Python runs a finalizer is thrown away there: it is seen at the next turn.
+
+    A list and no Event: setting one takes a lock, which whoever is interrupted may hold.
+    """
+    interrupts: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        interrupted.set()
+        interrupts.append(number)
         signal.default_int_handler(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
-    return interrupted
+    return interrupts
 
 
 def start(

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypedDict
 
 import psutil
@@ -115,13 +116,25 @@ class Parts(TypedDict):
 Make = Callable[[AppJob, Catalog, Parts], App]
 
 
+def set_by_signals(*numbers: int) -> threading.Event:
+    """Set by a thread of its own: ``set`` takes a lock that the main thread, which a signal interrupts, may hold."""
+    event, received = threading.Event(), SimpleQueue[int]()
+
+    def pass_on() -> None:
+        received.get()
+        event.set()
+
+    threading.Thread(target=pass_on, name="mzshare-signals", daemon=True).start()
+    for number in numbers:
+        signal.signal(number, lambda number, _: received.put(number))
+    return event
+
+
 def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     """Read the job, run the app that ``make`` puts together, and say how it ended."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = set_by_signals(signal.SIGTERM, signal.SIGINT)
     try:
         job = read_job(argv[0])
     except (MzShareError, IndexError) as error:
