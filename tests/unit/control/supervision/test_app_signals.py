@@ -8,7 +8,7 @@ import sys
 TURNS = 60
 SCRIPT = f"""
 import os, signal, threading, time
-from airflow_provider_mzshare.control.apps import set_by_signals
+from airflow_provider_mzshare.control.supervision.app_job import set_by_signals
 
 for turn in range({TURNS}):
     stop = set_by_signals(signal.SIGTERM)
