@@ -87,7 +87,7 @@ _CONNECTION_TYPE: dict[str, Any] = {
         },
         "backfill_master": {
             "label": "Spark master of backfills",
-            "description": "Empty: the same.",
+            "description": "Empty: half of the cores of local[N], or the same cluster.",
             "schema": _TEXT,
         },
         "jars": {"label": "Jar folder", "description": "Where the pinned jars are.", "schema": _TEXT},

@@ -35,6 +35,8 @@ class Settings:
     catalog_url: str = field(repr=False)
     warehouse: str
     master: str = "local[*]"
+    backfill_master: str | None = None
+    """Of backfills. None: half of what ``master`` takes of this machine, or the same cluster (``compute.masters``)."""
     jars: Path | None = None
     """None: the default cache of ``compute.jars``."""
     lease_seconds: float = 15.0
@@ -57,7 +59,8 @@ class Settings:
             home=home,
             catalog_url=_catalog(env, home),
             warehouse=_warehouse(env, home),
-            master=_master(env),
+            master=_master(env, "MZSHARE_MASTER") or "local[*]",
+            backfill_master=_master(env, "MZSHARE_BACKFILL_MASTER"),
             jars=_spark_path(env, "MZSHARE_JARS", "") if "MZSHARE_JARS" in env else None,
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
@@ -175,10 +178,10 @@ def _tables(env: Mapping[str, str], path: str) -> str:
     return path
 
 
-def _master(env: Mapping[str, str]) -> str:
-    text = env.get("MZSHARE_MASTER", "local[*]")
-    if not _MASTER.fullmatch(text):
-        raise BadSetting("MZSHARE_MASTER", text, "local[*], local[N] or spark://HOST:PORT")
+def _master(env: Mapping[str, str], variable: str) -> str | None:
+    text = env.get(variable)
+    if text is not None and not _MASTER.fullmatch(text):
+        raise BadSetting(variable, text, "local[*], local[N] or spark://HOST:PORT")
     return text
 
 

@@ -119,6 +119,7 @@ class Starter:
         java_program(os.environ)
         kind: job_rows.Kind = "ingest" if backfill_id is None else "backfill"
         chosen, job_id = self._settings, new_job_id(kind)
+        of_backfills = chosen.backfill_master or backfill_master(chosen.master)
         connection = connection_of(self._connections, source.spec)
         return AppJob(
             kind=kind,
@@ -128,7 +129,7 @@ class Starter:
             backfill_id=backfill_id,
             catalog_url=self._catalog.url,
             warehouse=chosen.warehouse,
-            master=chosen.master if backfill_id is None else backfill_master(chosen.master),
+            master=chosen.master if backfill_id is None else of_backfills,
             connection=connection.to_dict() if connection else None,
             folder=chosen.jobs / source.id / job_id,
             lease_seconds=chosen.lease_seconds,

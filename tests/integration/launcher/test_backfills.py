@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -125,6 +126,15 @@ def test_a_backfill_whose_heart_stands_still_is_replaced(home: Home) -> None:
     assert not home.is_alive(job), "it was killed before another one was started"
     assert "heart stands still" in (home.jobs(source_id, "backfill")[1].error or "")
     home.running(source_id, "backfill")
+
+
+def test_a_backfill_gets_the_master_that_is_said_for_it(home: Home) -> None:
+    source_id = home.source("s")
+    home.tick(source_id)
+    home.late_tables(source_id, "a")
+    home.settings = replace(home.settings, master="local[2]", backfill_master="local[3]")
+    home.reconciler().run()
+    assert (home.jobs(source_id)[0].master, home.jobs(source_id, "backfill")[0].master) == ("local[2]", "local[3]")
 
 
 def test_a_stop_of_the_source_stops_both_and_a_start_starts_both(home: Home) -> None:

@@ -92,6 +92,7 @@ def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processe
         ("MZSHARE_MASTER", "yarn"),
         ("MZSHARE_MASTER", "local[0]"),
         ("MZSHARE_MASTER", "spark://user@host:7077"),
+        ("MZSHARE_BACKFILL_MASTER", "yarn"),
         ("MZSHARE_UMASK", "777"),
         ("MZSHARE_UMASK", "77"),
         ("MZSHARE_UMASK", "0x7"),
