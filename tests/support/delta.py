@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_tick
-from airflow_provider_mzshare.storage.collections.rows import read_arrow
+from airflow_provider_mzshare.storage.collections.rows import read_batches
 
 NAME = CollectionId("u1-g1-data-0a1b2c3d")
 SCHEMA = pa.schema(
@@ -105,3 +106,8 @@ def read_rows(collection: Collection, version: int | None = None) -> list[dict[s
 
 def _order(row: dict[str, object]) -> tuple[object, ...]:
     return tuple(row[name] for name, _ in SYSTEM_COLUMNS)
+
+
+def read_arrow(root: str, path: str, version: int, **wanted: Any) -> pa.Table:
+    """All rows at a version, as ``read_batches`` gives them."""
+    return read_batches(root, path, version, **wanted).read_all()

@@ -21,8 +21,8 @@ from airflow_provider_mzshare.control.catalog.queries.certificates import Certif
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from tests.apps.test_shared_read import COLUMNS, record
+from tests.support.delta import read_arrow
 from tests.support.kafka import create_topic, produce
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until

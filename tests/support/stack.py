@@ -42,7 +42,7 @@ from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.apps.backfill import Backfill
 from airflow_provider_mzshare.storage.apps.base import App, End
 from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
-from airflow_provider_mzshare.storage.collections.rows import read_arrow
+from tests.support.delta import read_arrow
 from tests.support.model import Expected, difference, expected, records, within
 from tests.support.waiting import wait_until
 

@@ -19,13 +19,13 @@ from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.collections.collection import Collection
-from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
+from tests.support.delta import read_arrow
 
 SOURCE = ItemId("u0")
 Kind = TypeVar("Kind", bound=MemberCommits)

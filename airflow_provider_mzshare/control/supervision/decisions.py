@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from airflow_provider_mzshare.control.catalog.jobs import LAUNCH_SECONDS
+from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, LAUNCH_SECONDS
 from airflow_provider_mzshare.control.supervision.actions import (
     Abandon,
     Action,
@@ -24,8 +24,6 @@ from airflow_provider_mzshare.control.supervision.actions import (
 )
 from airflow_provider_mzshare.control.supervision.queue_rules import Slots, share_out
 
-ACTIVE = frozenset({"launching", "starting", "running", "stopping"})
-"""Job states that say a process should be there."""
 _BAD_ENDS = frozenset({"failed", "lost", "fenced"})
 
 HEALTHY_SECONDS = 60.0

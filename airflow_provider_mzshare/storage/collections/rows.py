@@ -27,23 +27,6 @@ if TYPE_CHECKING:
 SYSTEM_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
 
 
-def read_arrow(
-    root: str,
-    path: str,
-    version: int,
-    *,
-    columns: Sequence[str] | None = None,
-    with_system_columns: bool = False,
-    limit: int | None = None,
-    ordered: bool = False,
-) -> pa.Table:
-    """The rows at ``version``. With ``ordered``, by tick, partition and offset; else in no order at all."""
-    found = read_batches(
-        root, path, version, columns=columns, with_system_columns=with_system_columns, limit=limit, ordered=ordered
-    )
-    return found.read_all()
-
-
 def read_batches(
     root: str,
     path: str,
@@ -54,7 +37,7 @@ def read_batches(
     limit: int | None = None,
     ordered: bool = False,
 ) -> pa.RecordBatchReader:
-    """The same a batch at a time: for tables larger than memory."""
+    """The rows at ``version``, a batch at a time. With ``ordered``, by tick, partition and offset; else in no order."""
     snapshot = open_snapshot(root, path, version)
     wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
     schema = snapshot.schema_of(wanted)

@@ -83,7 +83,8 @@ class TickExecutor:
     """:param root: the warehouse.
     :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
     :param read_apart: another way to the records of a range, should a record stop Spark's read (see ``Reader``).
-    :param backfill: groups are committed on top of what each collection holds by then; else each tick on its own.
+    :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
+        those who look how far one is; else each tick on its own.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class TickExecutor:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity, self._read_apart = check_identity, read_apart
         self._store, self.machine = store, Machine(spark, root)
+        self._counts = self.machine.scratch if backfill else None
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
         self._passes = 0
@@ -207,7 +209,7 @@ class TickExecutor:
         self._passes += 1
         name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
         context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
-        with counted_pass(context, name, self.machine.scratch) as running:
+        with counted_pass(context, name, self._counts) as running:
             plan = FanoutPlan(group.first.number, members, group.ends(), secrets.token_hex(6), running.counts)
             self._running = running
             try:

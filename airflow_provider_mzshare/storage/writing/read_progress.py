@@ -47,7 +47,8 @@ class Pass:
 
 
 @contextmanager
-def counted_pass(context: SparkContext, job_group: str, scratch: str) -> Iterator[Pass]:
+def counted_pass(context: SparkContext, job_group: str, scratch: str | None) -> Iterator[Pass]:
+    """:param scratch: where tasks of this machine may tell; None when nobody will ask."""
     folder = _folder(context, scratch)
     try:
         yield Pass(context, job_group, folder)
@@ -56,8 +57,8 @@ def counted_pass(context: SparkContext, job_group: str, scratch: str) -> Iterato
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _folder(context: SparkContext, scratch: str) -> str:
-    if not str(context.master).startswith("local"):
+def _folder(context: SparkContext, scratch: str | None) -> str:
+    if scratch is None or not str(context.master).startswith("local"):
         return ""
     try:
         return tempfile.mkdtemp(prefix="mzshare-counts-", dir=scratch)

@@ -17,8 +17,7 @@ from deltalake.table import TableOptimizer
 from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact, compaction_is_safe, put_if_absent_works
-from airflow_provider_mzshare.storage.collections.rows import read_arrow
-from tests.support.delta import NAME, new_collection, read_rows, rows_of, time_of, write_file, write_tick
+from tests.support.delta import NAME, new_collection, read_arrow, read_rows, rows_of, time_of, write_file, write_tick
 
 
 class HeldBack(Collection):

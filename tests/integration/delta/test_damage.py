@@ -17,9 +17,8 @@ from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact
 from airflow_provider_mzshare.storage.collections.damage import DamagedCollection
 from airflow_provider_mzshare.storage.collections.expiry import expire
-from airflow_provider_mzshare.storage.collections.rows import read_arrow
 from airflow_provider_mzshare.storage.fanout.hashing import hash_table
-from tests.support.delta import NAME, ROWS, new_collection, time_of, write_tick
+from tests.support.delta import NAME, ROWS, new_collection, read_arrow, time_of, write_tick
 
 TICKS = 24
 

@@ -10,8 +10,8 @@ from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact
-from airflow_provider_mzshare.storage.collections.rows import SYSTEM_NAMES, read_arrow, read_batches
-from tests.support.delta import NAME, ROWS, new_collection, rows_of, tick_file, write_tick
+from airflow_provider_mzshare.storage.collections.rows import SYSTEM_NAMES, read_batches
+from tests.support.delta import NAME, ROWS, new_collection, read_arrow, rows_of, tick_file, write_tick
 
 
 @pytest.fixture

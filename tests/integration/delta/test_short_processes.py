@@ -12,19 +12,20 @@ import pytest
 
 from airflow_provider_mzshare.storage.collections import rows
 from airflow_provider_mzshare.storage.collections.collection import Collection
-from airflow_provider_mzshare.storage.collections.rows import native_filesystem, open_snapshot, read_arrow, read_batches
-from tests.support.delta import NAME, new_collection, rows_of, write_tick
+from airflow_provider_mzshare.storage.collections.rows import native_filesystem, open_snapshot, read_batches
+from tests.support.delta import NAME, new_collection, read_arrow, rows_of, write_tick
 
 ROOT = Path(__file__).parents[3]
 TICKS = 5
 READS = {
-    "ordered": "read_arrow(root, name, 5, limit=3, ordered=True)",
-    "first rows": "read_arrow(root, name, 5, limit=3)",
+    "ordered": "read_batches(root, name, 5, limit=3, ordered=True).read_all()",
+    "first rows": "read_batches(root, name, 5, limit=3).read_all()",
     "one batch": "read_batches(root, name, 5).read_next_batch()",
 }
 SCRIPT = """
 import sys
-from airflow_provider_mzshare.storage.collections.rows import read_arrow, read_batches
+from airflow_provider_mzshare.storage.collections.rows import read_batches
+from airflow_provider_mzshare.storage.collections.rows import read_batches
 root, name = sys.argv[1:]
 assert {read}.num_rows == 3
 """
