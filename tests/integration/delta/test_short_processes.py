@@ -25,7 +25,6 @@ READS = {
 SCRIPT = """
 import sys
 from airflow_provider_mzshare.storage.collections.rows import read_batches
-from airflow_provider_mzshare.storage.collections.rows import read_batches
 root, name = sys.argv[1:]
 assert {read}.num_rows == 3
 """
