@@ -114,6 +114,12 @@ class Reader(Protocol):
         """
         ...
 
+    def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, where a Spark job would cost far more than
+        these records are worth; None where it would not.
+        """
+        ...
+
     def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, should a record have stopped Spark's read.
 
@@ -127,6 +133,8 @@ class Reader(Protocol):
         :param start: of the query; its first batch has no predecessor to begin at.
         """
         ...
+
+    def close(self) -> None: ...
 
 
 class Records(Protocol):

@@ -44,7 +44,7 @@ def reader(spark: SparkSession, kafka: EmbeddedKafka, topic: str) -> KafkaReader
 
 
 @contextmanager
-def executor(spark: SparkSession, log: Log, root: Path) -> Iterator[TickExecutor]:
+def executor(spark: SparkSession, log: Log, root: Path, source: KafkaReader) -> Iterator[TickExecutor]:
     made = TickExecutor(
         spark,
         log,
@@ -52,7 +52,7 @@ def executor(spark: SparkSession, log: Log, root: Path) -> Iterator[TickExecutor
         source_id=SOURCE,
         root=str(root),
         check_identity=lambda: None,
-        read_apart=lambda error, lower, upper: None,
+        reader=source,
         backfill=True,
     )
     yield made
@@ -68,7 +68,7 @@ def test_a_group_is_one_job_and_every_row_gets_its_own_tick(
     produce(kafka, topic, (Record(value, partition=int(n % 9 == 0)) for n, value in enumerate(values)))
     log = Log(cut(Position(positions(kafka, topic)), 60))
     source = reader(spark, kafka, topic)
-    with executor(spark, log, tmp_path) as groups:
+    with executor(spark, log, tmp_path, source) as groups:
         for first, last in ((1, 50), (51, 60)):
             group = log.group(first, last)
             frame = source.bounded(group.lower, group.upper, tasks=5)
@@ -100,9 +100,9 @@ def test_a_group_that_is_there_reads_nothing(kafka: EmbeddedKafka, spark: SparkS
     log = Log(cut(Position(positions(kafka, topic)), 5))
     group = TickGroup(log.ticks)
     source = reader(spark, kafka, topic)
-    with executor(spark, log, tmp_path) as groups:
+    with executor(spark, log, tmp_path, source) as groups:
         groups.execute(group, [MEMBER], lambda: source.bounded(group.lower, group.upper))
-    with executor(spark, log, tmp_path) as groups:
+    with executor(spark, log, tmp_path, source) as groups:
         again = groups.execute(group, [MEMBER], lambda: pytest.fail("it was read again")).outcomes[MEMBER.table_id]
     assert isinstance(again, Done)
     assert again.rows == 50
@@ -130,7 +130,7 @@ def test_how_far_a_group_has_been_read_is_known_while_it_is_read(
         yield from write_partition(one_by_one(), plan_json)
 
     monkeypatch.setattr(execution, "write_partition", slow)
-    with executor(spark, log, tmp_path) as groups, ThreadPoolExecutor(1) as beside:
+    with executor(spark, log, tmp_path, source) as groups, ThreadPoolExecutor(1) as beside:
         assert groups.records_read() == 0
         done = beside.submit(groups.execute, group, [MEMBER], lambda: source.bounded(group.lower, group.upper))
         read = wait_until(groups.records_read, 45, "the records that were read so far")

@@ -1,4 +1,7 @@
-"""Reads exactly a range of a topic apart from Spark: for checks, and where Spark cannot. Commits nothing anywhere."""
+"""Reads exactly a range of a topic apart from Spark: for checks, and where Spark cannot or would take long.
+
+Commits nothing anywhere.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from airflow_provider_mzshare.connectors.kafka.clients import Clients, Deadline
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.record_times import from_millis
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import NotAuthorized, UpstreamChanged
 
 REQUEST_SECONDS = 10.0
@@ -43,53 +47,69 @@ class RecordReader(Clients):
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
                 "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 100,
+                # The next range waits for the answer to the last fetch of this one.
+                "fetch.wait.max.ms": 10,
                 # A single batch may be as large as a broker's limits allow; the default refuses one of 100 MB.
                 "receive.message.max.bytes": MAX_ANSWER_BYTES,
             },
         )
 
     def read(self, partition: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
-        """The committed records of ``[lower, upper)`` in order, as batches of ``INPUT_SCHEMA``.
+        """The committed records of ``[lower, upper)`` in order, as batches of ``INPUT_SCHEMA``."""
+        return self.read_range(Position({partition: lower}), Position({partition: upper}))
 
-        The range ends at a record or an end of the log at or past ``upper``: what lies before and was not given is
-        no record (a control record, an aborted one, a hole), as the broker answers in order.
+    def read_range(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch]:
+        """The committed records of ``[lower, upper)``, those of a partition in order; a batch may be of several.
+
+        A partition's range ends with its last offset, or at a record or an end of the log at or past ``upper``: what
+        lies before and was not given is no record (a control record, an aborted one, a hole), as the broker answers in
+        order.
         """
-        if lower >= upper:
+        left = {int(partition): upper[partition] for partition in upper if lower[partition] < upper[partition]}
+        if not left:
             return
-        self._reader.assign([TopicPartition(self._topic, partition, lower)])
+        self._reader.assign([TopicPartition(self._topic, partition, lower[partition]) for partition in left])
         try:
-            ended = False
-            while not ended:
-                taken, ended = self._take(upper)
+            expected = upper.gap(lower)
+            while left:
+                taken = self._take(left, min(MESSAGES, max(expected, 1)))
+                expected -= len(taken)
                 if taken:
-                    yield _batch(partition, taken)
+                    yield _batch(taken)
         finally:
             self._reader.unassign()
 
-    def _take(self, upper: int) -> tuple[list[Any], bool]:
-        """The next records, and whether the range has ended. Waits until there is one or the other."""
+    def _take(self, left: dict[int, int], most: int) -> list[Any]:
+        """The next records; partitions whose range has ended go from ``left``. Waits for one or the other.
+
+        :param most: a poll waits for its time or for all that it may bring: no more than is still to come.
+        """
         begun, deadline = time.monotonic(), Deadline(SILENCE_SECONDS)
         while True:
             taken: list[Any] = []
+            ended: set[int] = set()
             message: Any
-            for message in self._reader.consume(MESSAGES, _POLL_SECONDS):
+            for message in self._reader.consume(most, _POLL_SECONDS):
+                upper = left.get(message.partition())
                 if message.error() is None:
-                    if message.offset() >= upper:
-                        return taken, True
-                    taken.append(message)
+                    if upper is not None and message.offset() < upper:
+                        taken.append(message)
+                    if upper is not None and message.offset() + 1 >= upper:
+                        ended.add(message.partition())
                 elif self._is_end(message, upper):
-                    return taken, True
-            if taken:
+                    ended.add(message.partition())
+            for partition in ended:
+                left.pop(partition, None)
+            if taken or ended:
                 self._troubles.forget()
-                return taken, False
+                return taken
             if not deadline.left or self._troubles.are_final(begun):
                 raise self._unreachable()
 
-    def _is_end(self, message: Any, upper: int) -> bool:
+    def _is_end(self, message: Any, upper: int | None) -> bool:
         error = message.error()
         if error.code() == KafkaError._PARTITION_EOF:
-            return bool(message.offset() >= upper)
+            return upper is not None and bool(message.offset() >= upper)
         if error.code() in _OUT_OF_RANGE:
             raise UpstreamChanged(
                 "history_gone", f"topic {self._topic!r}, partition {message.partition()}: {error.str()}"
@@ -131,11 +151,11 @@ class RecordReader(Clients):
         self.close()
 
 
-def _batch(partition: int, messages: Sequence[Any]) -> pa.RecordBatch:
+def _batch(messages: Sequence[Any]) -> pa.RecordBatch:
     columns = [
         pa.array([message.key() for message in messages], pa.binary()),
         pa.array([message.value() for message in messages], pa.binary()),
-        pa.array([partition] * len(messages), pa.int32()),
+        pa.array([message.partition() for message in messages], pa.int32()),
         pa.array([message.offset() for message in messages], pa.int64()),
         from_millis([message.timestamp()[1] for message in messages]),
     ]

@@ -40,6 +40,10 @@ class LoadGeneratorReader:
         }
         return self._spark.read.format(self._format).options(**options).load().select(*COLUMNS)
 
+    def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
+        """A partition of a generator costs Spark nothing: there is no client to open."""
+        return None
+
     def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """What a generator makes, Spark can hold."""
         return None
@@ -47,3 +51,6 @@ class LoadGeneratorReader:
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
         lower = Position(logged_end(checkpoint, batch_id - 1)) if batch_id else start
         return lower, Position(logged_end(checkpoint, batch_id))
+
+    def close(self) -> None:
+        """There is nothing open."""

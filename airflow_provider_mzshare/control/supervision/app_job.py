@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypedDict
@@ -174,12 +174,13 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
             conf={**worker_conf(job.master), **job.spark_conf},
             py_files=[pack_writer(job.folder)],
         ) as spark,
+        closing(connector.reader(spark)) as reader,
     ):
         record.shows(spark.sparkContext.uiWebUrl)
         yield {
             "spark": spark,
             "upstream": upstream,
-            "reader": connector.reader(spark),
+            "reader": reader,
             "source_id": ItemId(job.source_id),
             "job_id": JobId(job.job_id),
             "root": job.warehouse,

@@ -65,7 +65,7 @@ class Groups:
             source_id=source_id,
             root=root,
             check_identity=lambda: upstream.check_identity(self._identity),
-            read_apart=reader.read_apart,
+            reader=reader,
             backfill=True,
         )
         self._failures: dict[ItemId, _Failures] = defaultdict(_Failures)

@@ -65,7 +65,7 @@ class Ticking:
             source_id=source_id,
             root=root,
             check_identity=lambda: upstream.check_identity(self._identity),
-            read_apart=reader.read_apart,
+            reader=reader,
         )
         self._settings = store.settings()
         self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)

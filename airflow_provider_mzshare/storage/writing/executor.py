@@ -1,4 +1,4 @@
-"""Executes a group of ticks: one Spark job writes every member's files, then their collections are committed.
+"""Executes a group of ticks: one pass, a Spark job, writes every member's files; then their collections are committed.
 
 It decides nothing about the log; it returns how each member ended.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
 
+from airflow_provider_mzshare.connectors.base import Reader
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
-from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome
 from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
@@ -47,7 +47,6 @@ from airflow_provider_mzshare.storage.writing.read_progress import Pass, counted
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
@@ -82,7 +81,7 @@ class Executed:
 class TickExecutor:
     """:param root: the warehouse.
     :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
-    :param read_apart: another way to the records of a range, should a record stop Spark's read (see ``Reader``).
+    :param reader: ways to the records of a range without Spark, where it cannot read them or would take long.
     :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
         those who look how far one is; else each tick on its own.
     """
@@ -96,11 +95,11 @@ class TickExecutor:
         source_id: ItemId,
         root: str,
         check_identity: Callable[[], None],
-        read_apart: Callable[[Exception, Position, Position], Iterator[pa.RecordBatch] | None],
+        reader: Reader,
         backfill: bool = False,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
-        self._check_identity, self._read_apart = check_identity, read_apart
+        self._check_identity, self._reader = check_identity, reader
         self._store, self.machine = store, Machine(spark, root)
         self._counts = self.machine.scratch if backfill else None
         kind = GroupCommits if backfill else TickCommits
@@ -203,7 +202,7 @@ class TickExecutor:
     def _write(
         self, group: TickGroup, todo: Sequence[Due], frame: DataFrame, result: Executed
     ) -> Mapping[str, MemberResult]:
-        """The one Spark job of the group."""
+        """The one pass over the group's records, by at most one Spark job."""
         members = tuple(due.plan for due in todo)
         context = self._spark.sparkContext
         self._passes += 1
@@ -227,17 +226,19 @@ class TickExecutor:
     def _pass_over(
         self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, result: Executed
     ) -> list[dict[str, Any]]:
-        """In Spark; or here, when a record stops Spark's read: that would be so at every attempt."""
+        """In Spark; or here, where that is much quicker, or when a record stops Spark's read, as at every attempt."""
         write = partial(write_partition, plan_json=plan.to_json())
-        try:
-            rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
-            return [row.asDict() for row in rows]
-        except Exception as error:
-            _sweep(plan)
-            records = self._read_apart(error, group.lower, group.upper)
-            if records is None:
-                raise
-        log.warning("%s: a record stops Spark's read, ticks %s to %s are read apart from it", *self._names(group))
+        records = self._reader.read_thin(group.lower, group.upper)
+        if records is None:
+            try:
+                rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
+                return [row.asDict() for row in rows]
+            except Exception as error:
+                _sweep(plan)
+                records = self._reader.read_apart(error, group.lower, group.upper)
+                if records is None:
+                    raise
+            log.warning("%s: a record stops Spark's read, ticks %s to %s are read apart from it", *self._names(group))
         result.stats["apart"] = 1
         return [row for batch in write(records) for row in batch.to_pylist()]
 
