@@ -285,6 +285,17 @@ class LaunchFailed(TransientError):
     """An app could not be started at all."""
 
 
+class UnknownLauncher(TerminalError):
+    """A way to run apps that is not installed here. :param known: those that are."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        super().__init__(
+            f"there is no launcher {name!r} here; there are: {', '.join(known)}",
+            hint="install the package that has it, or set MZSHARE_LAUNCHER to one of these for new apps",
+        )
+
+
 class ServerFailed(TerminalError):
     """A server of ours (an embedded Kafka) did not come up; the message carries its own last words."""
 

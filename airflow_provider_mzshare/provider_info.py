@@ -90,6 +90,11 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "description": "Empty: half of the cores of local[N], or the same cluster.",
             "schema": _TEXT,
         },
+        "launcher": {
+            "label": "Launcher",
+            "description": "How apps are run. Empty: process, on the machine that starts them.",
+            "schema": _TEXT,
+        },
         "jars": {"label": "Jar folder", "description": "Where the pinned jars are.", "schema": _TEXT},
         "lease_seconds": {
             "label": "Lease, seconds",

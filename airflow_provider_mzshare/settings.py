@@ -37,6 +37,8 @@ class Settings:
     master: str = "local[*]"
     backfill_master: str | None = None
     """Of backfills. None: half of what ``master`` takes of this machine, or the same cluster (``compute.masters``)."""
+    launcher: str = "process"
+    """How new apps are run (``compute.launchers``). Jobs that exist keep the one that started them."""
     jars: Path | None = None
     """None: the default cache of ``compute.jars``."""
     lease_seconds: float = 15.0
@@ -61,6 +63,7 @@ class Settings:
             warehouse=_warehouse(env, home),
             master=_master(env, "MZSHARE_MASTER") or "local[*]",
             backfill_master=_master(env, "MZSHARE_BACKFILL_MASTER"),
+            launcher=env.get("MZSHARE_LAUNCHER", "process"),
             jars=_spark_path(env, "MZSHARE_JARS", "") if "MZSHARE_JARS" in env else None,
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,

@@ -23,7 +23,7 @@ StartOption = Annotated[
 ]
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.compute.launchers.base import Launcher
+    from airflow_provider_mzshare.compute.launchers.registry import Launchers
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.catalog.objects.items import SourceItem, TableItem
@@ -67,29 +67,29 @@ def connections() -> ConnectionStore:
     return default_connections()
 
 
-def launcher() -> Launcher:
-    from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+def launchers(chosen: Settings) -> Launchers:
+    from airflow_provider_mzshare.compute.launchers.registry import Launchers
 
-    return ProcessLauncher()
+    return Launchers(chosen)
 
 
 def reconciler(catalog: Catalog, chosen: Settings, *, stop_seconds: float | None = None) -> Reconciler:
     from airflow_provider_mzshare.control.supervision.reconciler import STOP_SECONDS, Reconciler
 
     grace = STOP_SECONDS if stop_seconds is None else stop_seconds
-    return Reconciler(catalog, chosen, connections(), launcher(), stop_seconds=grace)
+    return Reconciler(catalog, chosen, connections(), launchers(chosen), stop_seconds=grace)
 
 
 def backfill_starter(catalog: Catalog, chosen: Settings, start: bool | None) -> BackfillStarter:
     from airflow_provider_mzshare.control.supervision.bringing_up import BackfillStarter
 
-    return BackfillStarter(catalog, chosen, connections(), launcher(), start=start)
+    return BackfillStarter(catalog, chosen, connections(), launchers(chosen), start=start)
 
 
-def status_reader(catalog: Catalog, *, ask_upstreams: bool = False) -> StatusReader:
+def status_reader(catalog: Catalog, chosen: Settings, *, ask_upstreams: bool = False) -> StatusReader:
     from airflow_provider_mzshare.control.supervision.status import StatusReader
 
-    return StatusReader(catalog, launcher(), connections() if ask_upstreams else None)
+    return StatusReader(catalog, launchers(chosen), connections() if ask_upstreams else None)
 
 
 def find_item(catalog: Catalog, name: str) -> SourceItem | TableItem:

@@ -43,7 +43,7 @@ def status(
     """Show how sources and tables are, and what to do about it."""
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
-        reader = context.status_reader(catalog, ask_upstreams=lag)
+        reader = context.status_reader(catalog, chosen, ask_upstreams=lag)
         if name is None:
             rows = [_row(source, lag and source.health != "stalled") for source in reader.sources()]
             _print(_SOURCE, rows, output)

@@ -133,7 +133,7 @@ def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> N
         with catalog.write() as session:
             set_desired(session, source.id, desired)
         outcomes = context.reconciler(catalog, chosen, stop_seconds=grace).run(only=source.id, at_once=True)
-        status, _ = context.status_reader(catalog).source(source)
+        status, _ = context.status_reader(catalog, chosen).source(source)
     if output is Output.table and not [o for o in outcomes if o.action in ("start", "stop", "queue")]:
         _tell_verdict(status, desired)
     _report(outcomes, output)
@@ -176,15 +176,16 @@ def logs(
     output: OutputOption = Output.table,
 ) -> None:
     """Print the log of the newest app of a source, or of the backfill that brings a table up."""
-    from airflow_provider_mzshare.control.supervision.runs import find_run
+    from airflow_provider_mzshare.control.supervision.runs import find_log
 
-    with context.open_catalog(context.settings()) as catalog:
-        run = find_run(catalog, context.launcher(), name)
-        lines = run.lines(tail=tail, follow=follow)
+    chosen = context.settings()
+    with context.open_catalog(chosen) as catalog:
+        found = find_log(catalog, context.launchers(chosen), name)
+        lines = found.lines(tail=tail, follow=follow)
         if output is Output.table:
             for line in lines:
                 typer.echo(visible(line.expandtabs()))
                 if follow:
                     sys.stdout.flush()
         else:
-            print_rows(("job", "line"), ({"job": run.job_id, "line": line} for line in lines), output)
+            print_rows(("job", "line"), ({"job": found.job_id, "line": line} for line in lines), output)

@@ -51,7 +51,7 @@ def wait(
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog, display() as report:
         item, connections = context.find_item(catalog, name), context.connections()
-        reader, queue = context.status_reader(catalog), context.reconciler(catalog, chosen).start_queued
+        reader, queue = context.status_reader(catalog, chosen), context.reconciler(catalog, chosen).start_queued
         bring_up = context.backfill_starter(catalog, chosen, start).bring_up
         asked: Any = {"max_lag": max_lag, "report": report, "bring_up": bring_up, "start_queued": queue}
         waiter = Waiter(catalog, reader, connections, item, goal.value, **asked)

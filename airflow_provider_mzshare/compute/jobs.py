@@ -7,7 +7,7 @@ import stat
 import tempfile
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -20,6 +20,7 @@ LOG_FILE = "log"
 
 AppKind = Literal["ingest", "backfill"]
 """Which app a job runs, and the name of its file."""
+APP_KINDS: tuple[AppKind, ...] = get_args(AppKind)
 
 
 class Exit(IntEnum):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from rich.table import Table
 from sqlalchemy import select
 
-from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
@@ -27,7 +27,7 @@ class Gauge:
         self._settings = Settings.from_environment(env)
         self._catalog = Catalog(self._settings.catalog_url)
         self._catalog.ensure()
-        self._status = StatusReader(self._catalog, ProcessLauncher())
+        self._status = StatusReader(self._catalog, Launchers(self._settings))
         self._source = source
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from airflow_provider_mzshare.settings import Settings
 
 if TYPE_CHECKING:
     # DAG files import this at every parse: what only a running task needs is loaded by that task.
-    from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+    from airflow_provider_mzshare.compute.launchers.registry import Launchers
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
     from airflow_provider_mzshare.control.supervision.status import StatusReader
@@ -100,17 +100,17 @@ class CatalogHook(BaseHook):
     # ── what works on it ──────────────────────────────────────────────────────────────────────────────────────────────
 
     @cached_property
-    def launcher(self) -> ProcessLauncher:
-        from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+    def launchers(self) -> Launchers:
+        from airflow_provider_mzshare.compute.launchers.registry import Launchers
 
-        return ProcessLauncher()
+        return Launchers(self.settings)
 
     def reconciler(self, *, stop_seconds: float = GRACE_SECONDS) -> Reconciler:
         from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
 
-        return Reconciler(self.catalog, self.settings, self.connections, self.launcher, stop_seconds=stop_seconds)
+        return Reconciler(self.catalog, self.settings, self.connections, self.launchers, stop_seconds=stop_seconds)
 
     def status_reader(self, *, ask_upstreams: bool = False) -> StatusReader:
         from airflow_provider_mzshare.control.supervision.status import StatusReader
 
-        return StatusReader(self.catalog, self.launcher, self.connections if ask_upstreams else None)
+        return StatusReader(self.catalog, self.launchers, self.connections if ask_upstreams else None)

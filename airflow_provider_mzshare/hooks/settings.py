@@ -16,6 +16,7 @@ PLACES = {"home": "MZSHARE_HOME", "warehouse": "MZSHARE_WAREHOUSE"}
 RUNNING = {
     "master": "MZSHARE_MASTER",
     "backfill_master": "MZSHARE_BACKFILL_MASTER",
+    "launcher": "MZSHARE_LAUNCHER",
     "jars": "MZSHARE_JARS",
     "lease_seconds": "MZSHARE_LEASE_SECONDS",
     "heartbeat_seconds": "MZSHARE_HEARTBEAT_SECONDS",

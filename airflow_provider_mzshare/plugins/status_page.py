@@ -12,7 +12,7 @@ from fastapi import FastAPI, HTTPException, Query
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from airflow_provider_mzshare.cli.render import plain
-from airflow_provider_mzshare.control.supervision.runs import find_run
+from airflow_provider_mzshare.control.supervision.runs import find_log
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.hooks.base import DEFAULT_CONN_ID
@@ -42,7 +42,7 @@ def status(name: str | None = None, output: Annotated[str, Query(pattern="^(html
 
 def log(job_id: str, tail: Annotated[int, Query(ge=1, le=MAX_LINES)] = 500) -> Response:
     with _hook() as hook:
-        lines = list(find_run(hook.catalog, hook.launcher, job_id).lines(tail=tail))
+        lines = list(find_log(hook.catalog, hook.launchers, job_id).lines(tail=tail))
     return PlainTextResponse("\n".join(lines) or "no log of this job on this machine")
 
 

@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.decisions import DEATHS
 from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
-from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.settings import Settings
@@ -68,7 +68,7 @@ def crashing(crash: str) -> Iterator[None]:
 def reconciled(stack: Stack, source: ItemId) -> Iterator[Reconciler]:
     """All apps are started by the reconciler, and stopped at the end."""
     settings = Settings.from_environment({**stack.env, "MZSHARE_JARS": str(jars.default_folder())})
-    reconciler = Reconciler(stack.catalog, settings, EnvConnections(stack.env), stack.launcher)
+    reconciler = Reconciler(stack.catalog, settings, EnvConnections(stack.env), stack.launchers)
     try:
         yield reconciler
     finally:
@@ -88,8 +88,8 @@ def die_until(reconciler: Reconciler, stack: Stack, source: ItemId, names: list[
         with stack.catalog.read() as session:
             jobs = last_jobs(session, source, 100, kind="backfill")
         assert len(jobs) <= 3 * DEATHS
-        handles = [handle for job in jobs if (handle := handle_of(job, stack.launcher)) is not None]
-        wait_until(lambda: {stack.launcher.status(h) for h in handles} == {"gone"}, 180, "their deaths")  # noqa: B023
+        runs = [run for job in jobs if (run := run_of(job, stack.launchers)) is not None]
+        wait_until(lambda: {run.status() for run in runs} == {"gone"}, 180, "their deaths")  # noqa: B023
 
 
 def wait_history(stack: Stack, source: ItemId) -> None:

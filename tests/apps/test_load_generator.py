@@ -87,7 +87,7 @@ class GeneratorStack(Stack):
 
     def run(self, source_id: ItemId, backfill_id: BackfillId | None = None, **env: str) -> Handle:
         settings = Settings.from_environment({**self.env, "MZSHARE_JARS": os.environ["MZSHARE_JARS"], **env})
-        starter = Starter(self.catalog, settings, NO_CONNECTIONS, self.launcher)
+        starter = Starter(self.catalog, settings, NO_CONNECTIONS, self.launchers)
         started = re.match(r"job (\S+), pid", starter.start(source_id, backfill_id))
         assert started, "the app was not started"
         job = self.job(started[1])

@@ -19,6 +19,7 @@ from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.compute.masters import backfill_master
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
@@ -39,6 +40,7 @@ from airflow_provider_mzshare.core.specs import ColumnSpec, Include, KafkaSource
 from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
 from airflow_provider_mzshare.core.ticklog.state import TableState
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.apps.backfill import Backfill
 from airflow_provider_mzshare.storage.apps.base import App, End
 from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
@@ -138,6 +140,11 @@ class Stack:
             "MZSHARE_HEARTBEAT_SECONDS": str(self.heartbeat_seconds),
             "MZSHARE_MASTER": "local[2]",
         }
+
+    @property
+    def launchers(self) -> Launchers:
+        """For those who watch apps by their jobs."""
+        return Launchers(Settings.from_environment(self.env))
 
     @property
     def config(self) -> KafkaConfig:

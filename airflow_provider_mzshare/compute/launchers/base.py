@@ -1,4 +1,8 @@
-"""What every launcher can do. It runs what it is told; whether something should run is decided elsewhere."""
+"""What every launcher can do. It runs what it is told; whether something should run is decided elsewhere.
+
+A launcher is one module that has a class of this shape, and one line: in ``registry.py``, or in the entry points of
+another package (group ``mzshare.launchers``). The name of that line is stored with each job, so it stays.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from airflow_provider_mzshare.compute.jobs import AppJob
+from airflow_provider_mzshare.settings import Settings
 
 Liveness = Literal["alive", "gone", "unknown"]
 """``unknown``: not to be told from here, as for a process of another machine."""
@@ -15,7 +20,11 @@ Liveness = Literal["alive", "gone", "unknown"]
 
 @dataclass(frozen=True)
 class Handle:
-    """A run. ``started`` belongs to ``pid``: together they name a process for ever, a pid alone does not."""
+    """A run. ``started`` belongs to ``pid``: together they name a process for ever, a pid alone does not.
+
+    Host, pid and start are those that the app notes of itself. A launcher that knows its runs by other names has the
+    job's id and folder to know them by.
+    """
 
     job_id: str
     folder: Path
@@ -24,13 +33,8 @@ class Handle:
     started: float | None = None
 
 
-class Launcher(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    def start(self, job: AppJob) -> Handle:
-        """Run the app; it outlives the caller."""
-        ...
+class Runs(Protocol):
+    """What can be asked of runs and done to them, whoever started them and however long ago."""
 
     def find(self, job_id: str, folder: Path) -> Handle | None:
         """A run whose process nobody noted, if it is or was here."""
@@ -39,7 +43,7 @@ class Launcher(Protocol):
     def status(self, handle: Handle) -> Liveness: ...
 
     def request_stop(self, handle: Handle) -> None:
-        """Ask the app to end cleanly. Nothing happens to one that is gone."""
+        """Ask the app to end cleanly. Nothing happens to one that is gone, or out of reach."""
         ...
 
     def kill(self, handle: Handle) -> int:
@@ -50,4 +54,22 @@ class Launcher(Protocol):
         self, handle: Handle, *, tail: int | None = None, follow: Callable[[], bool] | None = None
     ) -> Iterator[str]:
         """The run's output by lines; with ``follow``, new ones too until that answers False."""
+        ...
+
+
+class Launcher(Runs, Protocol):
+    @classmethod
+    def from_settings(cls, settings: Settings, app: Path | None = None) -> Launcher:
+        """Take what it needs of the settings; ``BadSetting`` where it cannot do with them. Starts nothing yet.
+
+        :param app: the Python file to run; by default the app of the job's kind.
+        """
+        ...
+
+    def start(self, job: AppJob) -> Handle:
+        """Run the app; it outlives the caller. ``LaunchFailed`` where it could not even begin."""
+        ...
+
+    def probe(self) -> str:
+        """For ``mzshare doctor``: whether apps could be started from here, in a line; a typed error where not."""
         ...

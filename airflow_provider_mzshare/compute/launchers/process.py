@@ -15,11 +15,14 @@ from pathlib import Path
 
 import psutil
 
-from airflow_provider_mzshare.compute.jobs import LOG_FILE, STANDARD_INPUT, AppJob, open_job
+from airflow_provider_mzshare.compute.jobs import APP_KINDS, LOG_FILE, STANDARD_INPUT, AppJob, open_job
+from airflow_provider_mzshare.compute.launchers.apps import find_app
 from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness
-from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment, package_root
+from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment
+from airflow_provider_mzshare.compute.launchers.log_file import read_lines
 from airflow_provider_mzshare.errors import LaunchFailed
 from airflow_provider_mzshare.folders import make_folder
+from airflow_provider_mzshare.settings import Settings
 
 _NOTE = "process.json"
 _SAME_START_SECONDS = 2.0
@@ -35,14 +38,6 @@ _children: list[subprocess.Popen[bytes]] = []
 """Started by this process and not known to have ended: dropped any earlier, they could not be reaped."""
 
 
-def find_app(name: str = "ingest") -> Path:
-    """A Spark app's file: inside the package where it was installed, beside it in a checkout."""
-    for folder in (package_root() / "spark_apps", package_root().parent / "spark_apps"):
-        if (path := folder / f"{name}.py").is_file():
-            return path
-    raise LaunchFailed(f"the Spark app {name}.py is not installed", hint="pip install --force-reinstall the package")
-
-
 def process_identity(pid: int | None = None) -> tuple[int, float]:
     """Pid and start time of a process (this one by default), as an app notes them for its job."""
     process = psutil.Process(pid)
@@ -54,10 +49,13 @@ class ProcessLauncher:
     :param nice: how far to step back behind other processes (0 to 19); a backfill steps back all the way.
     """
 
-    name = "process"
-
     def __init__(self, app: Path | None = None, *, nice: int = 0) -> None:
         self._app, self._nice = app, nice
+
+    @classmethod
+    def from_settings(cls, settings: Settings, app: Path | None = None) -> ProcessLauncher:
+        """Master, umask and folders are the job's to say."""
+        return cls(app)
 
     def start(self, job: AppJob) -> Handle:
         app = self._app or find_app(job.kind)
@@ -137,18 +135,12 @@ class ProcessLauncher:
     def logs(
         self, handle: Handle, *, tail: int | None = None, follow: Callable[[], bool] | None = None
     ) -> Iterator[str]:
-        path = handle.folder / LOG_FILE
-        if not path.is_file():
-            return
-        with path.open(encoding="utf-8", errors="replace") as file:
-            lines = file.readlines()
-            yield from (line.rstrip("\n") for line in (lines if tail is None else lines[-tail:] if tail else []))
-            while follow is not None:
-                going_on = follow()  # asked before reading, so that the last lines are not missed
-                yield from (line.rstrip("\n") for line in file.readlines())
-                if not going_on:
-                    return
-                time.sleep(_POLL_SECONDS)
+        return read_lines(handle.folder / LOG_FILE, tail=tail, follow=follow)
+
+    def probe(self) -> str:
+        for kind in APP_KINDS:
+            find_app(kind)
+        return f"apps run on {socket.gethostname()}, with {sys.executable}"
 
     def _driver(self, handle: Handle) -> psutil.Process | None:
         """The run's own process, never another one that was given the same pid later."""

@@ -12,14 +12,14 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.log.backfills import Backfill
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.apps_wait import backfills_of
-from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.supervision.starting import Starter
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.settings import Settings
@@ -48,12 +48,12 @@ class BackfillStarter:
         catalog: Catalog,
         settings: Settings,
         connections: ConnectionStore,
-        launcher: Launcher,
+        launchers: Launchers,
         *,
         start: bool | None = None,
     ) -> None:
-        self._catalog, self._settings, self._launcher, self._start = catalog, settings, launcher, start
-        self._starter = Starter(catalog, settings, connections, launcher)
+        self._catalog, self._settings, self._launchers, self._start = catalog, settings, launchers, start
+        self._starter = Starter(catalog, settings, connections, launchers)
 
     def bring_up(self, table_ids: Collection[ItemId]) -> list[Started]:
         """What these tables need and nobody has started. Of two who do this at once, one starts it."""
@@ -73,8 +73,8 @@ class BackfillStarter:
     def _is_here(self, job: job_rows.Job) -> bool:
         if not Path(job.folder).is_relative_to(self._settings.jobs):
             return False
-        handle = handle_of(job, self._launcher)
-        return handle is not None and self._launcher.status(handle) == "alive"
+        run = run_of(job, self._launchers)
+        return run is not None and run.status() == "alive"
 
 
 def tables_of(session: Session, item_ids: Sequence[str]) -> list[ItemId]:

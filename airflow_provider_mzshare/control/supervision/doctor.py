@@ -13,6 +13,7 @@ from pathlib import Path
 
 from airflow_provider_mzshare.compute import jars, probe
 from airflow_provider_mzshare.compute.java import java_program
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.upstreams import reach
@@ -51,6 +52,7 @@ def examine(
     yield _tried("storage", lambda: _storage(settings.warehouse))
     yield _tried("compaction", _compaction)
     yield _tried("catalog", lambda: _catalog(settings.catalog_url))
+    yield _tried("launcher", lambda: _launcher(settings))
     if spark:
         yield _tried("spark", lambda: _spark(settings))
     for name in names:
@@ -159,6 +161,11 @@ def _catalog(url: str) -> str:
         return f"{catalog.display_url} has schema {catalog.revision()}"
     finally:
         catalog.close()
+
+
+def _launcher(settings: Settings) -> str:
+    launchers = Launchers(settings)
+    return f"{launchers.chosen_name}: {launchers.chosen().probe()}"
 
 
 def _spark(settings: Settings) -> str:

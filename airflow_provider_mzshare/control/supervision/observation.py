@@ -12,7 +12,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE, Exit
-from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import BackfillRow
@@ -32,7 +32,7 @@ from airflow_provider_mzshare.control.supervision.decisions import (
 )
 from airflow_provider_mzshare.control.supervision.leftovers import find_leftovers
 from airflow_provider_mzshare.control.supervision.queue_rules import Slots
-from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.supervision.starting import backfill_limit
 from airflow_provider_mzshare.control.supervision.warehouse import collection_folders
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, is_item_id
@@ -77,11 +77,11 @@ class Observer:
         self,
         catalog: Catalog,
         settings: Settings,
-        launcher: Launcher,
+        launchers: Launchers,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._catalog, self._settings, self._launcher, self._clock = catalog, settings, launcher, monotonic
+        self._catalog, self._settings, self._launchers, self._clock = catalog, settings, launchers, monotonic
         self._hearts: dict[str, tuple[Lease, float]] = {}
         self._silent: set[str] = set()
         """Whose lease is held by a job that should live, and was never seen to move."""
@@ -159,8 +159,8 @@ class Observer:
 
     def _job(self, job: Job, now: int, heart_stopped: bool) -> JobView:
         end = now if job.ended_at is None else job.ended_at
-        handle = handle_of(job, self._launcher) if job.is_active else None
-        process: Process = self._launcher.status(handle) if handle else "absent"
+        run = run_of(job, self._launchers) if job.is_active else None
+        process: Process = run.status() if run else "absent"
         has_folder, has_scratch = (False, False) if job.is_active else self._leftovers(job)
         return JobView(
             job_id=job.id,
@@ -185,8 +185,8 @@ class Observer:
             return False, False
         if not more:
             return True, False
-        handle = handle_of(job, self._launcher)
-        gone = handle is None or self._launcher.status(handle) == "gone"
+        run = run_of(job, self._launchers)
+        gone = run is None or run.status() == "gone"
         return gone, gone
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
-from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
@@ -34,7 +34,7 @@ from airflow_provider_mzshare.control.supervision.actions import (
 )
 from airflow_provider_mzshare.control.supervision.decisions import plan, plan_queued, tidy
 from airflow_provider_mzshare.control.supervision.observation import MAX_LAG, Observer
-from airflow_provider_mzshare.control.supervision.runs import handle_of, last_words
+from airflow_provider_mzshare.control.supervision.runs import Run, run_of
 from airflow_provider_mzshare.control.supervision.starting import Starter
 from airflow_provider_mzshare.control.supervision.warehouse import remove_collection, remove_folder
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
@@ -68,15 +68,15 @@ class Reconciler:
         catalog: Catalog,
         settings: Settings,
         connections: ConnectionStore,
-        launcher: Launcher,
+        launchers: Launchers,
         *,
         stop_seconds: float = STOP_SECONDS,
         term_seconds: float = TERM_SECONDS,
     ) -> None:
-        self._catalog, self._settings, self._launcher = catalog, settings, launcher
+        self._catalog, self._settings, self._launchers = catalog, settings, launchers
         self._stop_seconds, self._term_seconds = stop_seconds, term_seconds
-        self._observer = Observer(catalog, settings, launcher)
-        self._starter = Starter(catalog, settings, connections, launcher)
+        self._observer = Observer(catalog, settings, launchers)
+        self._starter = Starter(catalog, settings, connections, launchers)
 
     def plan(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Action]:
         return plan(self._observer.look(only), at_once=at_once)
@@ -144,12 +144,12 @@ class Reconciler:
 
     def _await_gone(self, jobs: Sequence[Job]) -> None:
         """A process may outlive the end that it has noted for a moment, and no longer."""
-        handles = [handle for job in jobs if (handle := handle_of(job, self._launcher)) is not None]
+        runs = [run for job in jobs if (run := run_of(job, self._launchers)) is not None]
         deadline = time.monotonic() + self._term_seconds
-        while alive := [handle for handle in handles if self._launcher.status(handle) == "alive"]:
+        while alive := [run for run in runs if run.status() == "alive"]:
             if time.monotonic() >= deadline:
-                for handle in alive:
-                    self._launcher.kill(handle)
+                for run in alive:
+                    run.kill()
                 return
             time.sleep(_POLL_SECONDS)
 
@@ -215,17 +215,17 @@ class Reconciler:
                 if not stop.by_itself:
                     job_rows.request_stop(session, job_id)
         outcomes = self._ended(waiting, self._stop_seconds, "ended after its tick")
-        self._signal(waiting, self._launcher.request_stop)
+        self._signal(waiting, Run.request_stop)
         outcomes += self._ended(waiting, self._term_seconds, "ended when told again")
-        self._signal(waiting, self._launcher.kill)
+        self._signal(waiting, Run.kill)
         return outcomes + [self._after_kill(job_id, stop) for job_id, stop in waiting.items()]
 
     def _after_kill(self, job_id: JobId, stop: Stop) -> Outcome:
-        handle = self._handle(job_id)
-        if handle is not None and self._launcher.status(handle) == "unknown":
-            detail = f"job {job_id} on {handle.host} was asked to end and has not yet"
+        run = self._run(job_id)
+        if run is not None and run.status() == "unknown":
+            detail = f"job {job_id} on {run.host} was asked to end and has not yet"
             return Outcome(stop.subject, stop.verb, detail, ok=False, hint="mzshare status")
-        how = "it did not stop when asked and was killed" if handle is not None else "its process never came"
+        how = "it did not stop when asked and was killed" if run is not None else "its process never came"
         self._end(job_id, "stopped", how)
         return Outcome(stop.subject, stop.verb, f"job {job_id}: {how}")
 
@@ -246,25 +246,24 @@ class Reconciler:
         job = self._job(job_id)
         if not job.is_active:
             return True
-        handle = handle_of(job, self._launcher)
-        if handle is None or self._launcher.status(handle) != "gone":
+        run = run_of(job, self._launchers)
+        if run is None or run.status() != "gone":
             return False
         # It may have noted its end between the two looks.
         self._end(job_id, "lost", "its process is gone")
         return True
 
-    def _signal(self, waiting: dict[JobId, Stop], send: Callable[[Handle], object]) -> None:
+    def _signal(self, waiting: dict[JobId, Stop], send: Callable[[Run], object]) -> None:
         for job_id in waiting:
-            if (handle := self._handle(job_id)) is not None:
-                send(handle)
+            if (run := self._run(job_id)) is not None:
+                send(run)
 
     # ── ends ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _give_up(self, job_id: JobId, why: str) -> str:
         """Whatever is left of the run on this machine is killed first, so that no second one runs beside it."""
-        handle = self._handle(job_id)
-        killed = self._launcher.kill(handle) if handle is not None else 0
-        words = last_words(self._launcher, handle)
+        run = self._run(job_id)
+        killed, words = (run.kill(), run.last_words()) if run is not None else (0, "")
         self._end(job_id, "lost", f"{why}{f'; its last words: {words}' if words else ''}")
         return f"job {job_id}: {why}{f', {killed} processes killed' if killed else ''}"
 
@@ -289,5 +288,5 @@ class Reconciler:
         with self._catalog.read() as session:
             return job_rows.get_job(session, job_id)
 
-    def _handle(self, job_id: JobId) -> Handle | None:
-        return handle_of(self._job(job_id), self._launcher)
+    def _run(self, job_id: JobId) -> Run | None:
+        return run_of(self._job(job_id), self._launchers)

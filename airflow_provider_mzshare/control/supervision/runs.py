@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
-from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
+from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness, Runs
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
 from airflow_provider_mzshare.control.catalog.log.backfills import unfinished_backfill
@@ -29,16 +30,42 @@ _COMPLAINT = re.compile(
 """What the app itself complains of, or an error at the end of a traceback; not what Spark has to say."""
 
 
-def handle_of(job: job_rows.Job, launcher: Launcher) -> Handle | None:
-    """The run behind a job: as its app noted it, or as it can be found on this machine."""
+@dataclass(frozen=True)
+class Run:
+    """What runs or ran for one job, under the launcher that started it."""
+
+    job_id: str
+    handle: Handle
+    runs: Runs
+
+    @property
+    def host(self) -> str:
+        return self.handle.host
+
+    def status(self) -> Liveness:
+        return self.runs.status(self.handle)
+
+    def request_stop(self) -> None:
+        self.runs.request_stop(self.handle)
+
+    def kill(self) -> int:
+        return self.runs.kill(self.handle)
+
+    def lines(self, *, tail: int | None = None, follow: Callable[[], bool] | None = None) -> Iterator[str]:
+        return self.runs.logs(self.handle, tail=tail, follow=follow)
+
+    def last_words(self) -> str:
+        """The last complaint in its log, for whoever asks why it ended; empty when it did not complain."""
+        return last_complaint(self.lines(tail=_LAST_LINES))
+
+
+def run_of(job: job_rows.Job, launchers: Launchers) -> Run | None:
+    """The run behind a job: as its app noted it, or as its launcher can find it."""
+    runs, folder = launchers.runs_of(job.launcher), Path(job.folder)
     if job.pid is not None and job.host is not None:
-        return Handle(job.id, Path(job.folder), job.host, job.pid, job.pid_started)
-    return launcher.find(job.id, Path(job.folder))
-
-
-def last_words(launcher: Launcher, handle: Handle | None) -> str:
-    """The last complaint in a run's log, for whoever asks why it ended; empty when it did not complain."""
-    return last_complaint(() if handle is None else launcher.logs(handle, tail=_LAST_LINES))
+        return Run(job.id, Handle(job.id, folder, job.host, job.pid, job.pid_started), runs)
+    handle = runs.find(job.id, folder)
+    return None if handle is None else Run(job.id, handle, runs)
 
 
 def last_complaint(lines: Iterable[str]) -> str:
@@ -47,27 +74,25 @@ def last_complaint(lines: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One job's log."""
-
+class JobLog:
     job_id: str
-    handle: Handle
-    launcher: Launcher
+    run: Run
     catalog: Catalog
 
     def lines(self, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
-        return self.launcher.logs(self.handle, tail=tail, follow=self._goes_on if follow else None)
+        return self.run.lines(tail=tail, follow=self._goes_on if follow else None)
 
     def _goes_on(self) -> bool:
         with self.catalog.read() as session:
             return job_rows.get_job(session, JobId(self.job_id)).is_active
 
 
-def find_run(catalog: Catalog, launcher: Launcher, name: str) -> Run:
-    """The newest run that feeds a source or a table, or a run by its job's id."""
+def find_log(catalog: Catalog, launchers: Launchers, name: str) -> JobLog:
+    """Of the newest run that feeds a source or a table, or of a run by its job's id."""
     job = _job(catalog, name)
-    handle = handle_of(job, launcher) or Handle(job.id, Path(job.folder), job.host or "")
-    return Run(job.id, handle, launcher, catalog)
+    launcher = launchers.get(job.launcher)
+    run = run_of(job, launchers) or Run(job.id, Handle(job.id, Path(job.folder), job.host or ""), launcher)
+    return JobLog(job.id, run, catalog)
 
 
 def _job(catalog: Catalog, name: str) -> job_rows.Job:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.compute.java import java_program
 from airflow_provider_mzshare.compute.jobs import AppJob
-from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.compute.machine import default_backfills
 from airflow_provider_mzshare.compute.masters import backfill_master
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
@@ -35,9 +35,11 @@ def backfill_limit(settings: Settings) -> int:
 
 
 class Starter:
-    def __init__(self, catalog: Catalog, settings: Settings, connections: ConnectionStore, launcher: Launcher) -> None:
+    def __init__(
+        self, catalog: Catalog, settings: Settings, connections: ConnectionStore, launchers: Launchers
+    ) -> None:
         self._catalog, self._settings = catalog, settings
-        self._connections, self._launcher = connections, launcher
+        self._connections, self._launchers = connections, launchers
 
     def start(self, source_id: ItemId, backfill_id: BackfillId | None = None) -> str:
         """The app of a source, or of one of its backfills; says what came of it."""
@@ -47,7 +49,7 @@ class Starter:
         if present := self._record(job, source_id, backfill_id):
             return present
         try:
-            handle = self._launcher.start(job)
+            handle = self._launchers.chosen().start(job)
         except MzShareError as error:
             with self._catalog.write() as session:
                 job_rows.set_state(session, JobId(job.job_id), "failed", expect=job_rows.ACTIVE, error=error.line)
@@ -83,7 +85,7 @@ class Starter:
                 kind=job.kind,
                 source_id=source_id,
                 backfill_id=backfill_id,
-                launcher=self._launcher.name,
+                launcher=self._launchers.chosen_name,
                 folder=str(job.folder),
                 master=job.master,
                 job_id=JobId(job.job_id),
@@ -116,6 +118,7 @@ class Starter:
 
     def job_for(self, source: items.SourceItem, backfill_id: BackfillId | None = None) -> AppJob:
         """Everything that can be wrong here is wrong before a job exists."""
+        self._launchers.chosen()
         java_program(os.environ)
         kind: job_rows.Kind = "ingest" if backfill_id is None else "backfill"
         chosen, job_id = self._settings, new_job_id(kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from airflow_provider_mzshare.compute.launchers.base import Launcher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
@@ -22,7 +22,7 @@ from airflow_provider_mzshare.control.catalog.queries.overviews import (
 from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival, pace_of
 from airflow_provider_mzshare.control.lifecycle.locations import data_paths
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.supervision.runs import handle_of, last_words
+from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
@@ -94,8 +94,8 @@ class TableStatus:
 class StatusReader:
     """:param connections: to ask upstreams how far behind we are; None: they are not asked."""
 
-    def __init__(self, catalog: Catalog, launcher: Launcher, connections: ConnectionStore | None = None) -> None:
-        self._catalog, self._launcher, self._connections = catalog, launcher, connections
+    def __init__(self, catalog: Catalog, launchers: Launchers, connections: ConnectionStore | None = None) -> None:
+        self._catalog, self._launchers, self._connections = catalog, launchers, connections
 
     def sources(self) -> list[SourceStatus]:
         with self._catalog.read() as session:
@@ -128,16 +128,17 @@ class StatusReader:
         if verdict.health != "lost" or job is None or not job.is_active:
             return verdict
         # Nobody has noted its end yet: its own last words say more than that it is gone.
-        words = last_words(self._launcher, handle_of(job, self._launcher))
+        run = run_of(job, self._launchers)
+        words = run.last_words() if run else ""
         return replace(verdict, reason=f"{verdict.reason}; its last words: {words}") if words else verdict
 
     def _alive(self, job: Job | None) -> bool | None:
         if job is None or not job.is_active:
             return False
-        handle = handle_of(job, self._launcher)
-        if handle is None:
+        run = run_of(job, self._launchers)
+        if run is None:
             return None
-        found = self._launcher.status(handle)
+        found = run.status()
         return None if found == "unknown" else found == "alive"
 
     def _end(self, item: items.SourceItem) -> Position | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow
 from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table, resnapshot_table
@@ -19,6 +19,7 @@ from airflow_provider_mzshare.control.lifecycle.check_table import DamagedTable,
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_cut, read_table
 from airflow_provider_mzshare.control.supervision.status import StatusReader
 from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.settings import Settings
 from tests.support.filled import Filled
 from tests.support.relations import Described
 
@@ -59,7 +60,7 @@ def statuses(filled: Filled) -> dict[str, str]:
     """As ``mzshare status`` tells them."""
     with filled.catalog.read() as session:
         source = get_source_item(session, source_of(filled))
-    of_source, tables = StatusReader(filled.catalog, ProcessLauncher()).source(source)
+    of_source, tables = StatusReader(filled.catalog, Launchers(Settings.from_environment({}))).source(source)
     return {
         "s": of_source.reason,
         **{table.name.removeprefix("public."): f"{table.status} {table.reason} {table.hint}" for table in tables},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import EnvConnections
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.log import arrivals
@@ -25,6 +25,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome
 from airflow_provider_mzshare.core.ticklog.stores import Reading
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.settings import Settings
 from tests.integration.cli.conftest import Cli
 from tests.support.cli_ticks import SOURCE, TABLE, write_ticks
 from tests.support.kafka import create_topic, produce
@@ -166,7 +167,7 @@ def test_the_progress_of_a_wait_only_grows_and_ends_with_all(arriving: Arriving)
 
     arriving.start()
     store = EnvConnections(arriving.cli.environment)
-    reader = StatusReader(arriving.catalog, ProcessLauncher())
+    reader = StatusReader(arriving.catalog, Launchers(Settings.from_environment(arriving.cli.environment)))
     with arriving.catalog.read() as session:
         item = items.find_source(session, ("public", "s"))
     Waiter(arriving.catalog, reader, store, item, "live", report=report).wait(60)

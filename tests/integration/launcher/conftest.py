@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
+from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import EnvConnections
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.jobs import Job
@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogB
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.reconciler import Outcome, Reconciler
-from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.supervision.status import StatusReader
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
@@ -35,7 +35,7 @@ STANDIN = Path(__file__).parent / "standin.py"
 class Home:
     settings: Settings
     catalog: Catalog
-    launcher: ProcessLauncher
+    launchers: Launchers
     connections: EnvConnections
 
     def reconciler(
@@ -45,7 +45,7 @@ class Home:
             self.catalog,
             replace(self.settings, max_backfills=max_backfills or self.settings.max_backfills),
             self.connections,
-            self.launcher,
+            self.launchers,
             stop_seconds=stop_seconds,
             term_seconds=term_seconds,
         )
@@ -127,13 +127,13 @@ class Home:
         return wait_until(look, 30, "the app to run")
 
     def is_alive(self, job: Job) -> bool:
-        handle = handle_of(job, self.launcher)
-        return handle is not None and self.launcher.status(handle) == "alive"
+        run = run_of(job, self.launchers)
+        return run is not None and run.status() == "alive"
 
     def health(self, source_id: ItemId) -> str:
         with self.catalog.read() as session:
             item = items.get_source_item(session, source_id)
-        return StatusReader(self.catalog, self.launcher).source(item)[0].health
+        return StatusReader(self.catalog, self.launchers).source(item)[0].health
 
 
 @pytest.fixture
@@ -155,14 +155,14 @@ def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator
     catalog.upgrade()
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:9", "sasl.password": "hunter2"}}
     connections = EnvConnections({"AIRFLOW_CONN_BROKER": json.dumps(connection)})
-    launcher = ProcessLauncher(STANDIN)
-    yield Home(settings, catalog, launcher, connections)
+    launchers = Launchers(settings, STANDIN)
+    yield Home(settings, catalog, launchers, connections)
     with catalog.read() as session:
         found = [job for item in items.list_sources(session) for job in jobs.last_jobs(session, item.id, 100)]
         found += jobs.active_jobs(session)
     for job in found:
-        if (handle := handle_of(job, launcher)) is not None:
-            launcher.kill(handle)
+        if (run := run_of(job, launchers)) is not None:
+            run.kill()
     catalog.close()
 
 

@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.supervision.actions import Arm, Wait
 from airflow_provider_mzshare.control.supervision.decisions import DEATHS
 from airflow_provider_mzshare.control.supervision.maintenance import maintain
 from airflow_provider_mzshare.control.supervision.reconciler import Outcome
-from airflow_provider_mzshare.control.supervision.runs import find_run, job_log_path
+from airflow_provider_mzshare.control.supervision.runs import find_log, job_log_path
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.errors import UnknownItem
 from tests.integration.launcher.conftest import Home, done
@@ -41,8 +41,8 @@ def test_a_backfill_runs_beside_the_ingestion_app_until_its_tables_are_cut_over(
     assert psutil.Process(backfill.pid).nice() == 19 > psutil.Process(ingestion.pid).nice()
     assert done(reconciler.run()) == []
     assert home.health(source_id) == "running"
-    assert find_run(home.catalog, home.launcher, "a").job_id == backfill.id, "who feeds the table now"
-    assert find_run(home.catalog, home.launcher, "s").job_id == ingestion.id
+    assert find_log(home.catalog, home.launchers, "a").job_id == backfill.id, "who feeds the table now"
+    assert find_log(home.catalog, home.launchers, "s").job_id == ingestion.id
 
     home.follow(source_id, backfill_id, to=1)
     assert done(reconciler.run()) == [], "its history is not complete"
@@ -62,7 +62,7 @@ def test_a_backfill_runs_beside_the_ingestion_app_until_its_tables_are_cut_over(
     assert done(reconciler.run(), "tidy", "start", "stop") == [("tidy", "public.s")]
     assert [path.name for path in Path(backfill.folder).iterdir()] == ["log"]
     assert home.is_alive(ingestion)
-    assert find_run(home.catalog, home.launcher, "a").job_id == ingestion.id
+    assert find_log(home.catalog, home.launchers, "a").job_id == ingestion.id
     assert job_log_path(home.catalog, backfill.id).read_text().endswith("stopped\n")
 
 
@@ -192,7 +192,7 @@ def test_an_app_that_dies_time_after_time_is_given_up_table_by_table(home: Home)
             f"the app of its backfill died {DEATHS} times in a row: "
             "its process is gone; its last words: no memory is left"
         )
-        job = find_run(home.catalog, home.launcher, name).job_id
+        job = find_log(home.catalog, home.launchers, name).job_id
         assert [j.backfill_id != shared for j in home.jobs(source_id, "backfill") if j.id == job] == [True]
     assert done(reconciler.run(at_once=True)) == [], "nothing is started again by itself"
     with home.catalog.write() as session:

@@ -25,7 +25,7 @@ NOBODY = "nothing has started its backfill yet"
 def cli(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
     """With a source ``a`` that has moved on; nothing runs yet."""
     chosen = home.settings
-    monkeypatch.setattr(context, "launcher", lambda: home.launcher)
+    monkeypatch.setattr(context, "launchers", lambda chosen: home.launchers)
     names = ("MZSHARE_CATALOG", chosen.catalog_url), ("MZSHARE_JARS", str(chosen.jars))
     lease = {"MZSHARE_LEASE_SECONDS": "1", "MZSHARE_HEARTBEAT_SECONDS": "0.1"}
     session = Session(chosen.catalog_url)
@@ -37,7 +37,7 @@ def cli(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
 
 def starter(of: Home, start: bool | None = None, **changes: object) -> BackfillStarter:
     settings = replace(of.settings, **changes)  # type: ignore[arg-type]
-    return BackfillStarter(of.catalog, settings, of.connections, of.launcher, start=start)
+    return BackfillStarter(of.catalog, settings, of.connections, of.launchers, start=start)
 
 
 def test_a_new_table_is_brought_up_at_once_where_the_app_of_its_source_runs(cli: Cli, home: Home) -> None:

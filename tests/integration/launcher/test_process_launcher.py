@@ -1,10 +1,9 @@
-"""The mechanics of a detached run, with small real processes in the place of the Spark app."""
+"""What only a detached process has: session, files, pid. What all launchers do is in test_conformance.py."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,47 +13,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from airflow_provider_mzshare.compute.jobs import AppJob
+from airflow_provider_mzshare.compute.launchers.apps import find_app
 from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher, find_app, process_identity
+from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher, process_identity
 from airflow_provider_mzshare.errors import LaunchFailed
+from tests.support.launched import job_in, started, write_app
 from tests.support.waiting import wait_until
-
-APP = """
-import json, os, signal, subprocess, sys, time
-from pathlib import Path
-from airflow_provider_mzshare.compute.jobs import read_job
-
-job = read_job(sys.argv[1])
-fresh = "import time; print('helper', flush=True); time.sleep(600)"
-# As pyspark does: a daemon with a process group of its own, in the same session.
-helper = subprocess.Popen([sys.executable, "-c", fresh], process_group=0) if sys.version_info >= (3, 11) else (
-    subprocess.Popen([sys.executable, "-c", fresh], preexec_fn=os.setpgrp))
-stopping = []
-if not job.source_name.endswith("stubborn"):
-    signal.signal(signal.SIGTERM, lambda *_: stopping.append(1))
-else:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-facts = {
-    "pid": os.getpid(), "sid": os.getsid(0), "helper": helper.pid, "helper_group": os.getpgid(helper.pid),
-    "env": dict(os.environ), "argv": sys.argv, "cwd": os.getcwd(),
-    "stdin": os.readlink("/proc/self/fd/0"), "fds": sorted(os.listdir("/proc/self/fd")), "url": job.catalog_url,
-}
-Path("facts.tmp").write_text(json.dumps(facts))
-os.rename("facts.tmp", "facts.json")
-print("ready", flush=True)
-while not stopping:
-    time.sleep(0.02)
-print("finished the tick", flush=True)
-helper.kill()
-"""
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> Path:
-    path = tmp_path / "app.py"
-    path.write_text(APP)
-    return path
+    return write_app(tmp_path)
 
 
 @pytest.fixture
@@ -68,29 +37,6 @@ def handles(launcher: ProcessLauncher) -> Iterator[list[Handle]]:
     yield started
     for handle in started:
         launcher.kill(handle)
-
-
-def job_in(folder: Path, *, name: str = "public.s") -> AppJob:
-    return AppJob(
-        job_id=f"ingest-{folder.name}",
-        source_id="u1",
-        source_name=name,
-        catalog_url="postgresql+psycopg://u:hunter2@h/d",
-        warehouse="/wh",
-        master="local[1]",
-        connection={"password": "hunter2"},
-        folder=folder,
-    )
-
-
-def started(
-    launcher: ProcessLauncher, handles: list[Handle], folder: Path, *, name: str = "public.s"
-) -> tuple[Handle, dict[str, object]]:
-    handle = launcher.start(job_in(folder, name=name))
-    handles.append(handle)
-    facts = folder / "facts.json"
-    wait_until(facts.exists, 20, "the app to write its facts")
-    return handle, json.loads(facts.read_text())
 
 
 def test_a_run_is_detached_private_and_told_nothing_secret(
@@ -152,15 +98,6 @@ def test_a_run_outlives_the_process_that_started_it(app: Path, tmp_path: Path, h
     assert ProcessLauncher().find("ingest-b", folder) is None
 
 
-def test_a_stop_reaches_the_driver_alone_and_lets_it_finish(
-    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
-) -> None:
-    handle, _ = started(launcher, handles, tmp_path / "a")
-    launcher.request_stop(handle)
-    wait_until(lambda: launcher.status(handle) == "gone", 10, "the app to end")
-    assert list(launcher.logs(handle))[-1] == "finished the tick"
-
-
 def test_a_kill_takes_the_whole_session_other_process_groups_included(
     launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
 ) -> None:
@@ -175,24 +112,6 @@ def test_a_kill_takes_the_whole_session_other_process_groups_included(
     assert launcher.status(handle) == "gone"
     assert not psutil.pid_exists(helper) or psutil.Process(helper).status() == psutil.STATUS_ZOMBIE
     assert launcher.kill(handle) == 0, "a second kill finds nothing"
-
-
-def test_a_kill_finds_what_a_dead_driver_left_behind(
-    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
-) -> None:
-    handle, facts = started(launcher, handles, tmp_path / "a")
-    assert handle.pid is not None
-    os.kill(handle.pid, signal.SIGKILL)
-    wait_until(lambda: launcher.status(handle) == "gone", 10, "the driver to be gone")
-    helper = facts["helper"]
-    assert isinstance(helper, int)
-    assert psutil.pid_exists(helper)
-    assert launcher.kill(handle) == 1
-    wait_until(
-        lambda: not psutil.pid_exists(helper) or psutil.Process(helper).status() == psutil.STATUS_ZOMBIE,
-        10,
-        "the helper to be gone",
-    )
 
 
 def test_a_recycled_pid_is_never_signalled(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -211,17 +130,6 @@ def test_a_recycled_pid_is_never_signalled(launcher: ProcessLauncher, tmp_path: 
         stranger.wait()
 
 
-def test_a_process_of_another_machine_is_left_alone(
-    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path
-) -> None:
-    handle, _ = started(launcher, handles, tmp_path / "a")
-    elsewhere = replace(handle, host="another-machine")
-    assert launcher.status(elsewhere) == "unknown"
-    launcher.request_stop(elsewhere)
-    assert launcher.kill(elsewhere) == 0
-    assert launcher.status(handle) == "alive"
-
-
 def test_an_ended_child_does_not_stay_a_zombie_of_a_long_running_caller(tmp_path: Path) -> None:
     script = tmp_path / "quick.py"
     script.write_text("print('done')")
@@ -230,17 +138,6 @@ def test_an_ended_child_does_not_stay_a_zombie_of_a_long_running_caller(tmp_path
     wait_until(lambda: launcher.status(handle) == "gone", 10, "the script to end")
     assert handle.pid is not None
     wait_until(lambda: not psutil.pid_exists(handle.pid or 0), 5, "the script to be reaped")
-
-
-def test_logs_follow_until_told_to_stop(launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path) -> None:
-    handle, _ = started(launcher, handles, tmp_path / "a")
-    lines = []
-    for line in launcher.logs(handle, follow=lambda: launcher.status(handle) == "alive"):
-        lines.append(line)
-        if line == "ready":
-            launcher.request_stop(handle)
-    assert [x for x in lines if x != "helper"] == ["ready", "finished the tick"]
-    assert list(launcher.logs(handle, tail=1)) == ["finished the tick"]
 
 
 def test_whoever_is_killed_in_the_middle_of_a_start_no_secret_is_left_on_disk(

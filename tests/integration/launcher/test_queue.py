@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control.supervision.apps_wait import await_backfil
 from airflow_provider_mzshare.control.supervision.live_wait import Waiter
 from airflow_provider_mzshare.control.supervision.reconciler import Outcome
 from airflow_provider_mzshare.control.supervision.retiring import retire_backfills
-from airflow_provider_mzshare.control.supervision.runs import handle_of
+from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.supervision.status import StatusReader, TableStatus
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.errors import JobFailed
@@ -36,8 +36,8 @@ def late(home: Home, name: str, *tables: str, connection: str = "broker") -> tup
 def finish(home: Home, source_id: ItemId, table: str) -> None:
     """Its only table is gone and its app has ended."""
     (job,) = [job for job in home.jobs(source_id, "backfill") if job.is_active]
-    if (handle := handle_of(job, home.launcher)) is not None:
-        home.launcher.kill(handle)
+    if (run := run_of(job, home.launchers)) is not None:
+        run.kill()
     with home.catalog.write() as session:
         items.drop_table(session, home.table(table).id)
         # Unless whoever waits beside this test has seen first that it is gone.
@@ -51,7 +51,7 @@ def running(home: Home) -> list[jobs.Job]:
 
 
 def status(home: Home, name: str) -> TableStatus:
-    return StatusReader(home.catalog, home.launcher).table(home.table(name))[1]
+    return StatusReader(home.catalog, home.launchers).table(home.table(name))[1]
 
 
 def test_twelve_tables_created_one_by_one_are_read_for_by_one_app(home: Home) -> None:
@@ -190,7 +190,7 @@ def test_one_who_waits_starts_what_is_queued_when_its_turn_comes(home: Home) -> 
         items.clear_stall(session, waiting, expect="catalog_behind")
     waiter = Waiter(
         home.catalog,
-        StatusReader(home.catalog, home.launcher),
+        StatusReader(home.catalog, home.launchers),
         home.connections,
         home.table("b"),
         "live",

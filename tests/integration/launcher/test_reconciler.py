@@ -17,7 +17,6 @@ from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.actions import Wait
 from airflow_provider_mzshare.control.supervision.reconciler import Outcome
-from airflow_provider_mzshare.control.supervision.starting import Starter
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import TableSpec
@@ -100,27 +99,6 @@ def test_two_that_start_at_once_leave_one_job(home: Home) -> None:
     assert all(outcome.ok for outcome in outcomes)
     assert len(home.jobs(source_id)) == 1
     home.running(source_id)
-
-
-def test_two_apps_forced_on_one_source_leave_one_owner(home: Home) -> None:
-    source_id = home.source("s")
-    home.reconciler().run()
-    first = home.running(source_id)
-    with home.catalog.read() as session:
-        source = items.get_source_item(session, source_id)
-    second = Starter(home.catalog, home.settings, home.connections, home.launcher).job_for(source)
-    with home.catalog.write() as session:
-        jobs.create_job(
-            session, kind="ingest", source_id=source_id, launcher="process", folder=str(second.folder),
-            job_id=JobId(second.job_id),
-        )  # fmt: skip
-    home.launcher.start(second)
-    wait_until(lambda: home.jobs(source_id)[0].state == "fenced", 20, "the second to find the source taken")
-    assert "held by job" in (home.jobs(source_id)[0].error or "")
-    assert home.jobs(source_id)[1].id == first.id
-    assert home.jobs(source_id)[1].state == "running"
-    assert home.health(source_id) == "running", "the one that runs counts, not the newer one that ended"
-    assert done(home.reconciler().run()) == []
 
 
 @pytest.mark.usefixtures("catalog_url")
