@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.compute import jars as jar_list
+from airflow_provider_mzshare.control import composition  # noqa: F401  Whoever opens a catalog in a test has it kept up.
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.catalog import new_sqlite

@@ -44,16 +44,16 @@ def open_catalog(chosen: Settings, *, create: bool = False, keep: bool = True) -
     """:param create: make an embedded catalog that is not there yet.
     :param keep: False, for a trial: such a new one is made elsewhere and thrown away.
     """
-    from airflow_provider_mzshare.control.catalog import Catalog
+    from airflow_provider_mzshare.control import composition
 
-    catalog = Catalog(chosen.catalog_url)
+    catalog = composition.open_catalog(chosen.catalog_url)
     with ExitStack() as cleanup:
         cleanup.callback(catalog.close)
         if create and catalog.is_embedded and catalog.revision() is None:
             if keep:
                 make_folder(chosen.home, chosen.umask)
             else:
-                catalog = Catalog(
+                catalog = composition.open_catalog(
                     f"sqlite:///{cleanup.enter_context(TemporaryDirectory(prefix='mzshare-'))}/catalog.db"
                 )
                 cleanup.callback(catalog.close)

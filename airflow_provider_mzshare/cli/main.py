@@ -31,6 +31,7 @@ from airflow_provider_mzshare.cli import (
 from airflow_provider_mzshare.cli.render import visible
 from airflow_provider_mzshare.errors import BadSetting, MzShareError
 from airflow_provider_mzshare.folders import PRIVATE, make_folder
+from airflow_provider_mzshare.settings import Settings
 
 EXIT_FAILED, EXIT_WRONG_USE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -142,8 +143,6 @@ def _first_line(error: BaseException) -> str:
 
 def _write_report(error: BaseException) -> Path | None:
     """The traceback for whoever has to find the fault; None where nothing can be written."""
-    from airflow_provider_mzshare.settings import Settings
-
     try:
         chosen = Settings.from_environment()
         folder = chosen.logs

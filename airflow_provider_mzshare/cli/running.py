@@ -13,6 +13,7 @@ import typer
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
+from airflow_provider_mzshare.errors import JobFailed, TransientError
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.catalog.objects.items import Desired
@@ -51,8 +52,6 @@ def reconcile(
 
 def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
     """A supervisor: one line per thing done, on stdout; a catalog that is away is tried again."""
-    from airflow_provider_mzshare.errors import TransientError
-
     interrupts = _remember_interrupts()
     while not interrupts:
         try:
@@ -138,8 +137,6 @@ def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> N
         _tell_verdict(status, desired)
     _report(outcomes, output)
     if desired == "running" and status.health == "stalled":
-        from airflow_provider_mzshare.errors import JobFailed
-
         raise JobFailed(f"source {status.name} is stalled: {status.reason}", hint=status.hint)
 
 
@@ -155,8 +152,6 @@ def _tell_verdict(status: SourceStatus, desired: Desired) -> None:
 def _report(outcomes: Sequence[Outcome], output: Output) -> None:
     _print([vars(outcome) for outcome in outcomes], output)
     if bad := [outcome for outcome in outcomes if not outcome.ok]:
-        from airflow_provider_mzshare.errors import JobFailed
-
         raise JobFailed(f"{bad[0].action} {bad[0].subject}: {bad[0].detail}", hint=bad[0].hint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -109,8 +110,6 @@ def doctor(
     output: OutputOption = Output.table,
 ) -> None:
     """Look whether everything here can do the work."""
-    from dataclasses import asdict
-
     from airflow_provider_mzshare.control.supervision.doctor import examine
 
     findings = list(examine(context.settings(), context.connections(), connection or (), spark=spark))

@@ -12,6 +12,7 @@ import typer
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.context import StartOption
 from airflow_provider_mzshare.cli.render import Output, OutputOption, plain, print_rows, visible
+from airflow_provider_mzshare.errors import MzShareError
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.catalog import Catalog
@@ -60,7 +61,6 @@ def sql(
 def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bool | None) -> None:
     """Beside the answers. What was to be done is done already: a start that nobody asked for fails nothing."""
     from airflow_provider_mzshare.control.supervision.bringing_up import tables_of
-    from airflow_provider_mzshare.errors import MzShareError
 
     with catalog.read() as session:
         tables = tables_of(session, item_ids)

@@ -9,12 +9,12 @@ from rich.table import Table
 from sqlalchemy import select
 
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
-from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.jobs import last_jobs
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, last_certificate
+from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_table
 from airflow_provider_mzshare.control.supervision.status import StatusReader, TableStatus
 from airflow_provider_mzshare.settings import Settings
@@ -25,7 +25,7 @@ class Gauge:
 
     def __init__(self, env: Mapping[str, str], source: str) -> None:
         self._settings = Settings.from_environment(env)
-        self._catalog = Catalog(self._settings.catalog_url)
+        self._catalog = open_catalog(self._settings.catalog_url)
         self._catalog.ensure()
         self._status = StatusReader(self._catalog, Launchers(self._settings))
         self._source = source

@@ -7,6 +7,7 @@ Usage: guard.py SIGNAL USER COMMAND …, where USER is ``-`` for the present one
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -38,8 +39,6 @@ def _end_with_parent(child: subprocess.Popen[bytes], ending: int) -> None:
 
 
 def _group_of(user: str) -> int:
-    import pwd
-
     return pwd.getpwnam(user).pw_gid
 
 

@@ -62,10 +62,10 @@ class CatalogHook(BaseHook):
     @property
     def catalog(self) -> Catalog:
         """Opened when first asked for, and kept until ``close``."""
-        from airflow_provider_mzshare.control.catalog import Catalog
+        from airflow_provider_mzshare.control.composition import open_catalog
 
         if self._catalog is None:
-            self._catalog = Catalog(self.settings.catalog_url)
+            self._catalog = open_catalog(self.settings.catalog_url)
         return self._catalog
 
     def get_conn(self) -> Catalog:

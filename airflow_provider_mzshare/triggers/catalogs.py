@@ -73,8 +73,10 @@ class LoopCatalog:
             if self._closed:
                 raise CatalogUnreachable("the catalog was closed")
             if self._catalog is None:
-                # Here and not in the loop: the first one loads the database's driver.
-                self._catalog = Catalog(self._url)
+                # Here and not in the loop, nor when a DAG is parsed: the first one loads the database's driver.
+                from airflow_provider_mzshare.control.composition import open_catalog
+
+                self._catalog = open_catalog(self._url)
             return question(self._catalog)
 
     def close_soon(self) -> None:

@@ -1,11 +1,16 @@
 """What a transaction leaves to be done at its end, so that what is shown agrees with what was changed.
 
 Printed statements and the history of statuses follow from other rows. Whoever changes those rows says so here, and the
-transaction does the rest before it commits: neither can be forgotten, and neither can be stale.
+transaction tells the listener before it commits: neither can be forgotten, and neither can be stale. Who listens stands
+above the catalog and is put in its place by ``control.composition``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Protocol
+
+from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.core.ids import ItemId, JobId
@@ -13,6 +18,38 @@ from airflow_provider_mzshare.core.ids import ItemId, JobId
 _DEFINITIONS = "mzshare.definitions"
 _ITEMS = "mzshare.touched_items"
 _JOBS = "mzshare.touched_jobs"
+
+
+class Listener(Protocol):
+    """Keeps up what is shown of the catalog. All of it is called inside the transaction that makes the change."""
+
+    def definitions_changed(self, session: Session) -> Collection[ItemId]:
+        """:returns: whose definition is another one now."""
+        ...
+
+    def statuses_changed(self, session: Session, items: Collection[ItemId], jobs: Collection[JobId]) -> None: ...
+
+    def before_upgrade(self, connection: Connection) -> None:
+        """The schema is about to change."""
+        ...
+
+    def after_upgrade(self, connection: Connection) -> None:
+        """The schema is this version's."""
+        ...
+
+
+_listeners: list[Listener] = []
+
+
+def listen(listener: Listener) -> None:
+    """From here on it is told of the changes in all catalogs of this process, in the place of any before it."""
+    _listeners[:] = [listener]
+
+
+def listener() -> Listener:
+    if not _listeners:
+        raise RuntimeError("nobody keeps up what this catalog shows: open it with control.composition.open_catalog")
+    return _listeners[0]
 
 
 def definitions_change(session: Session) -> None:
@@ -34,10 +71,6 @@ def settle(session: Session) -> None:
     touched: set[ItemId] = session.info.pop(_ITEMS, set())
     jobs: set[JobId] = session.info.pop(_JOBS, set())
     if session.info.pop(_DEFINITIONS, False):
-        from airflow_provider_mzshare.control.relations.create_sql import refresh_create_sql
-
-        touched |= refresh_create_sql(session)
+        touched.update(listener().definitions_changed(session))
     if touched or jobs:
-        from airflow_provider_mzshare.control.relations.statuses import note_statuses
-
-        note_statuses(session, touched, jobs)
+        listener().statuses_changed(session, touched, jobs)

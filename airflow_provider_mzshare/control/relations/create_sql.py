@@ -1,13 +1,14 @@
 """Statements that make items, kept as SHOW CREATE prints them, so that a relation can show what no view could print.
 
-Called at the end of every transaction that changes definitions (``catalog.settling``), and finds by itself what has
-changed: a rename of a source changes the statements of all that name it.
+Called at the end of every transaction that changes definitions (``catalog.at_commit``), and finds by itself what has
+changed: a rename of a source changes the statements of all that name it. How an item is printed is the statements' own
+business, which stand above this: they hand it in.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 from sqlalchemy import delete, insert, select
@@ -22,15 +23,18 @@ from airflow_provider_mzshare.control.catalog.database.object_models import (
     ViewRow,
 )
 from airflow_provider_mzshare.control.catalog.database.relation_models import DefinitionRow
-from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
+from airflow_provider_mzshare.control.catalog.objects.lookup import Item, SourceItem, TableItem
 from airflow_provider_mzshare.control.catalog.objects.lookup_many import get_items, get_source_items
 from airflow_provider_mzshare.core.ids import ItemId
 
 Facts = tuple[str | None, ...]
 """All that is stored of an item itself and may stand in a statement."""
 
+PrintItem = Callable[[Session, Item, Mapping[ItemId, SourceItem]], str]
+"""An item as the statement that makes it. Sources are given where they were looked up already."""
 
-def refresh_create_sql(session: Session, item_ids: Collection[ItemId] = ()) -> set[ItemId]:
+
+def refresh_create_sql(session: Session, print_item: PrintItem, item_ids: Collection[ItemId] = ()) -> set[ItemId]:
     """Print anew what is not as it was when it was printed, and return which that is.
 
     :param item_ids: these in any case.
@@ -43,20 +47,17 @@ def refresh_create_sql(session: Session, item_ids: Collection[ItemId] = ()) -> s
     gone = printed.keys() - now.keys()
     _remove(session, changed | gone)
     if changed:
-        texts = _texts(session, changed)
+        texts = _texts(session, print_item, changed)
         rows = [{"id": i, "create_sql": f"{texts[i]};", "fingerprint": now[i]} for i in sorted(changed)]
         session.execute(insert(DefinitionRow), rows)
     return changed | gone
 
 
-def _texts(session: Session, item_ids: Collection[ItemId]) -> Mapping[ItemId, str]:
-    # The statements' own module needs the catalog, which needs this one.
-    from airflow_provider_mzshare.control.statements.handlers.show import create_sql
-
+def _texts(session: Session, print_item: PrintItem, item_ids: Collection[ItemId]) -> Mapping[ItemId, str]:
     found = get_items(session, item_ids)
     of = {item.source_id for item in found.values() if isinstance(item, TableItem)}
     sources = get_source_items(session, of)
-    return {item_id: create_sql(session, item, sources) for item_id, item in found.items()}
+    return {item_id: print_item(session, item, sources) for item_id, item in found.items()}
 
 
 def _remove(session: Session, item_ids: Iterable[ItemId]) -> None:

@@ -24,6 +24,7 @@ from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.objects import lookup
+from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.control.upstreams import connect
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError, TransientError
@@ -140,7 +141,7 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     except (MzShareError, IndexError) as error:
         sys.stderr.write(f"error: {error.line if isinstance(error, MzShareError) else usage}\n")
         return Exit.WRONG_USE
-    catalog = Catalog(job.catalog_url)
+    catalog = open_catalog(job.catalog_url)
     record = JobRecord(catalog, JobId(job.job_id))
     if not record.started():
         log.warning("%s was given up before it started", job.job_id)

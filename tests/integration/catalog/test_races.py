@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Tick
@@ -170,14 +171,14 @@ def processes() -> Iterator[ProcessPoolExecutor]:
 
 
 def _create_in_own_process(url: str, source: str, name: str) -> str:
-    with Catalog(url) as catalog:
+    with open_catalog(url) as catalog:
         (table_id,) = add_tables(catalog, ItemId(source), name)
         arrives = CatalogTickStore(catalog, ItemId(source)).load().tables[table_id].backfill_id is not None
         return "needs a backfill" if arrives else table_id
 
 
 def _mint_in_own_process(url: str, source: str) -> list[str]:
-    with Catalog(url) as catalog:
+    with open_catalog(url) as catalog:
         log = Log(catalog, ItemId(source))
         log.mint()
         return sorted(log.store.load().members)
@@ -201,7 +202,7 @@ def test_no_table_misses_the_first_tick_it_believes_to_be_in(
 
 def _work_in_own_process(url: str, number: int, ticks: int) -> int:
     """What an app does, beside others: define, claim, mint, beat, commit."""
-    with Catalog(url) as catalog:
+    with open_catalog(url) as catalog:
         source = add_source(catalog, f"s{number}")
         add_tables(catalog, source, f"a{number}", f"b{number}")
         log = Log(catalog, source)

@@ -69,12 +69,12 @@ MORE_THAN_ARROW_HOLDS = """
 import resource, sys
 from pathlib import Path
 import pyarrow as pa
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, open_table, read_table
 from tests.support.filled import Filled
 
 folder, rows, size = Path(sys.argv[1]), 2_200, 1 << 20
-with Catalog(f"sqlite:///{folder / 'catalog.db'}") as catalog:
+with open_catalog(f"sqlite:///{folder / 'catalog.db'}") as catalog:
     catalog.ensure()
     filled = Filled(catalog, folder)
     source = filled.source()

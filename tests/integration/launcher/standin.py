@@ -17,6 +17,7 @@ from airflow_provider_mzshare.compute.launchers.process import process_identity
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat, take_lease
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_IGN if "stubborn" in job.source_name else lambda *_: stop.set())
     (job.folder / "checkpoint-1").mkdir()
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    catalog = Catalog(job.catalog_url)
+    catalog = open_catalog(job.catalog_url)
     pid, started = process_identity()
     with catalog.write() as session:
         assert jobs.note_start(session, JobId(job.job_id), pid=pid, pid_started=started, host=socket.gethostname())

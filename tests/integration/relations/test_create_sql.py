@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.relations.create_sql import refresh_create_sql
+from airflow_provider_mzshare.control.statements.handlers.show import create_sql
 from airflow_provider_mzshare.control.upgrade.choosing import Wanted
 from airflow_provider_mzshare.control.upgrade.executor import Run, run
 from tests.integration.catalog.test_versions import _rows_of_0001
@@ -95,10 +96,10 @@ def test_a_migration_and_its_rollback_are_seen_at_once(described: Described) -> 
 def test_nothing_is_printed_anew_unless_it_has_changed(described: Described) -> None:
     described.run(*CHANGES[:7])
     with described.catalog.write() as session:
-        assert refresh_create_sql(session) == set()
+        assert refresh_create_sql(session, create_sql) == set()
     described.run("ALTER TABLE old_bids SET (RETAIN HISTORY FOR '3 days')")
     with described.catalog.write() as session:
-        assert refresh_create_sql(session) == set()
+        assert refresh_create_sql(session, create_sql) == set()
 
 
 def test_a_dry_run_changes_nothing_that_is_shown(described: Described) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
+from airflow_provider_mzshare.control.catalog.at_commit import listener
 from airflow_provider_mzshare.control.catalog.database.databases import SCHEMA
 from airflow_provider_mzshare.errors import CatalogMissing, CatalogOutdated, CatalogTooNew
 
@@ -41,8 +42,6 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
     from alembic import command
     from alembic.config import Config
 
-    from airflow_provider_mzshare.control.relations.upgrading import prepare_relations, restore_relations
-
     if connection.dialect.name == "postgresql":
         _prepare_schema(connection)
     found = found_revision(connection)
@@ -55,10 +54,10 @@ def migrate(connection: Connection, to: str = HEAD) -> None:
     if found == to:
         return
     # Views stand in the way of changes to what they show.
-    prepare_relations(connection)
+    listener().before_upgrade(connection)
     command.upgrade(config, to)
     if found_revision(connection) == HEAD:
-        restore_relations(connection)
+        listener().after_upgrade(connection)
 
 
 def _prepare_schema(connection: Connection) -> None:
