@@ -58,6 +58,17 @@ class StatementError(TerminalError):
         super().__init__(f"{where}{message}", hint=hint)
 
 
+class UnknownFormat(TerminalError):
+    """A format that nobody has registered here. :param known: those that are."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        super().__init__(
+            f"there is no format {name!r}; there are: {', '.join(known)}",
+            hint="install the package that brings it, here and where apps run",
+        )
+
+
 class UnknownItem(TerminalError):
     """:param kind: what was looked for; None when anything would have done. :param found: what bears the name."""
 

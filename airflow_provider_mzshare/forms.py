@@ -6,7 +6,9 @@ from typing import Any
 
 from airflow.sdk import Param
 
-FORMATS = ("json", "text", "bytes", "none")
+from airflow_provider_mzshare.formats import registry
+
+FORMATS = tuple(registry.FORMATS)
 
 
 def table_params(*, columns: str | None = None, include: str | None = None) -> dict[str, Param]:

@@ -14,6 +14,12 @@ TYPES = (
 _NUMERIC = re.compile(r"numeric\(([0-9]+),([0-9]+)\)")
 MAX_PRECISION = 38
 
+PLAIN_COLUMN = "data"
+"""The one column of a table that lists none: the record as a whole."""
+
+INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
+"""Of metadata columns. The key has the type that the table's format says."""
+
 SYSTEM_COLUMNS = (("_mz_tick", "bigint"), ("_mz_partition", "integer"), ("_mz_offset", "bigint"))
 """Last in every collection: which tick wrote the row, and where upstream it came from."""
 

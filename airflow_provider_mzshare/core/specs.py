@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS, Column, check_type
+from airflow_provider_mzshare.core.schema import check_type
 
 DAY_SECONDS = 86_400
 
@@ -106,10 +106,6 @@ class Include(Spec):
     name: str
 
 
-Format = Literal["json", "text", "bytes", "none"]
-"""``none``: the upstream has columns of its own, and nothing is to be decoded."""
-
-
 class KafkaExportDetails(Spec):
     """What the source needs to know to fill the table, resolved when it was made."""
 
@@ -136,26 +132,23 @@ ExportDetails = Annotated[KafkaExportDetails | LoadGeneratorExportDetails, Field
 class ExportDataConfig(Spec):
     """How the data of a table is decoded."""
 
-    encoding: Format
+    encoding: str
     envelope: Literal["none"]
-
-
-_INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
-_PLAIN_COLUMN = {"json": "text", "text": "text", "bytes": "bytea"}
 
 
 class TableSpec(Spec):
     """A table from a source.
 
-    ``columns`` is empty for text, bytes and untyped JSON, which have the one column ``data``. For format ``none`` they
-    are the upstream's, without the excluded ones.
+    ``columns`` is empty where the record as a whole is the one column ``data``. Where the upstream has columns of its
+    own they are these, without the excluded ones.
     """
 
     version: Literal[1] = 1
     reference: str
     namespace: str | None = None
     """The schema of the reference, for upstreams that have any; Kafka has none."""
-    format: Format
+    format: str
+    """The name of a format; who decodes, or asks for columns, looks it up."""
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: Literal["none"] = "none"
@@ -170,21 +163,6 @@ class TableSpec(Spec):
 
     def data_config(self) -> ExportDataConfig:
         return ExportDataConfig(encoding=self.format, envelope=self.envelope)
-
-    def value_columns(self) -> tuple[Column, ...]:
-        if self.columns:
-            return tuple(Column(c.name, c.type) for c in self.columns)
-        return (Column("data", _PLAIN_COLUMN[self.format]),)
-
-    def include_columns(self) -> tuple[Column, ...]:
-        key = "bytea" if self.format == "bytes" else "text"
-        return tuple(Column(i.name, _INCLUDE_TYPES.get(i.what, key)) for i in self.include)
-
-    def user_columns(self) -> tuple[Column, ...]:
-        return self.value_columns() + self.include_columns()
-
-    def all_columns(self) -> tuple[Column, ...]:
-        return self.user_columns() + tuple(Column(*c) for c in SYSTEM_COLUMNS)
 
 
 class SourceSettings(Spec):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,8 +13,9 @@ from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.sql.column_lists import parse_columns, parse_type
 from airflow_provider_mzshare.control.sql.durations import parse_duration
 from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
-from airflow_provider_mzshare.core.specs import DAY_SECONDS, ColumnSpec, Format, Include, KafkaSourceSpec, Start
+from airflow_provider_mzshare.core.specs import DAY_SECONDS, ColumnSpec, Include, KafkaSourceSpec, Start
 from airflow_provider_mzshare.errors import StatementError
+from airflow_provider_mzshare.formats.registry import FORMATS
 
 Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]
@@ -65,7 +66,7 @@ def table_statement(source: str, table: Mapping[str, Any]) -> str:
             if_not_exists=True,
             source=typed_name(source),
             reference=_reference(table.get("reference")),
-            format=_format(table.get("format") or "json"),
+            format=_one_of("format", table.get("format") or "json", tuple(FORMATS)),
             columns=column_specs(table.get("columns") or ()),
             include=_includes(table.get("include") or ()),
             on_decode_error=_one_of("on_decode_error", options.get("on_decode_error") or "record", ("record", "stop")),
@@ -140,11 +141,6 @@ def _source_settings(options: Mapping[str, Any]) -> dict[str, int | float]:
         except ValueError as error:
             raise StatementError(f"source option {name}: {error}") from None
     return settings
-
-
-def _format(value: Any) -> Format:
-    found: Format = _one_of("format", value, get_args(Format))
-    return found
 
 
 def _one_of(what: str, value: Any, known: Sequence[str]) -> Any:

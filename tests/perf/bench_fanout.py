@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.formats.registry import format_target
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
@@ -62,7 +63,7 @@ def make_plan(tables: int, folder: Path, fields: tuple[tuple[str, str], ...] = F
             (folder / f"{tables}-{number}-{role}").mkdir()
         kept = fields[: 3 + number % 4] if tables > 1 else fields
         paths = [str(folder / f"{tables}-{number}-{role}") for role in ("data", "errors")]
-        members.append(MemberPlan(f"u{number}", "json", kept, (), *paths))
+        members.append(MemberPlan(f"u{number}", format_target("json"), kept, (), *paths))
     return FanoutPlan(1, tuple(members))
 
 

@@ -34,6 +34,7 @@ def test_importing_the_package_loads_neither_airflow_nor_spark() -> None:
     [
         ("core", {"airflow", "pyspark"}),
         ("connectors", {"airflow"}),
+        ("formats", {"airflow", "pyspark", "sqlalchemy", "deltalake"}),
         ("storage", {"airflow"}),
         ("compute", {"airflow"}),
         ("control", {"airflow", "pyspark"}),
@@ -53,7 +54,7 @@ def test_the_help_of_the_command_line_needs_neither_airflow_nor_spark() -> None:
 
 def test_the_fan_out_imports_where_only_arrow_is_installed() -> None:
     """It travels to executors whose Python has pyarrow and numpy, and not our other dependencies."""
-    modules = _modules(PACKAGE / "storage" / "fanout")
+    modules = _modules(PACKAGE / "storage" / "fanout") + _modules(PACKAGE / "formats")
     others = {"airflow", "pyspark", "pydantic", "sqlalchemy", "deltalake", "confluent_kafka", "psutil", "pandas"}
     assert _run(REFUSE.format(refused=others) + _import_all(modules)).split() == modules
 
@@ -61,9 +62,19 @@ def test_the_fan_out_imports_where_only_arrow_is_installed() -> None:
 def test_the_fan_out_names_nothing_but_arrow_numpy_and_plain_types() -> None:
     ours = tuple(
         f"airflow_provider_mzshare.{name}"
-        for name in ("storage.fanout", "connectors.records", "connectors.record_times", "core.schema", "core.ids")
+        for name in (
+            "storage.fanout",
+            "formats",
+            "connectors.records",
+            "connectors.record_times",
+            "core.arrow_types",
+            "core.ids",
+            "core.registry",
+            "core.schema",
+        )
     )
-    for file in (PACKAGE / "storage" / "fanout").rglob("*.py"):
+    travels = [file for file in (PACKAGE / "formats").rglob("*.py") if file.name != "registry.py"]
+    for file in [*travels, *(PACKAGE / "storage" / "fanout").rglob("*.py")]:
         for name in _imported_names(file):
             fine = name.partition(".")[0] in ALLOWED_IN_FANOUT or name.startswith(ours)
             assert fine, f"{file.relative_to(ROOT)} imports {name}"

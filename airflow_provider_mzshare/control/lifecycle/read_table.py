@@ -27,12 +27,14 @@ from airflow_provider_mzshare.control.sql.script import parse_name
 from airflow_provider_mzshare.control.views.progress import Progress, progress_of
 from airflow_provider_mzshare.control.views.read_view import ReadPlan, open_plan, plan_view, run_plan
 from airflow_provider_mzshare.control.views.readable import Relation, find_relation
+from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.collection import collection_exists
 from airflow_provider_mzshare.storage.collections.rows import choose_columns, read_batches, read_spark
-from airflow_provider_mzshare.storage.fanout.plan import arrow_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import errors_schema
+from airflow_provider_mzshare.storage.table_columns import all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -274,7 +276,7 @@ def _place(point: ReadPoint, query: Query) -> tuple[str, int]:
 
 
 def _empty(spec: TableSpec, query: Query) -> pa.Table:
-    columns = tuple((column.name, column.type) for column in spec.all_columns())
+    columns = tuple((column.name, column.type) for column in all_columns(spec))
     schema = errors_schema() if query.errors else arrow_schema(columns)
     wanted = choose_columns(schema.names, query.columns, with_system_columns=query.with_system_columns)
     return schema.empty_table().select(wanted)

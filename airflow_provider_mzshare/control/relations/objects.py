@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from airflow_provider_mzshare.control.relations.dialects import Dialect
 from airflow_provider_mzshare.control.relations.relation import Column, Relation
+from airflow_provider_mzshare.formats.registry import FORMATS, NATIVE
 
 _ID = Column("id", "the object's id; it never changes")
 _SCHEMA = Column("schema_id", "`mz_schemas.id`")
@@ -24,17 +25,21 @@ def _items(columns: str, kind: str, joins: str = "", where: str = "") -> str:
 
 
 def key_format(d: Dialect, spec: str) -> str:
-    """Of a table's spec: what its key column holds; NULL when it has none."""
+    """Of a table's spec: what its key column holds; NULL when it has none.
+
+    Of the formats that are registered when the relations are made, which is with every upgrade of the catalog.
+    """
     keyed = {
         "sqlite": f"EXISTS (SELECT 1 FROM json_each({spec}, '$.include') WHERE json_extract(value, '$.what') = 'key')",
         "postgresql": f"""({spec}::jsonb -> 'include') @> '[{{"what": "key"}}]'::jsonb""",
     }[d.name]
-    return f"CASE WHEN {keyed} THEN CASE {d.field(spec, 'format')} WHEN 'bytes' THEN 'bytes' ELSE 'text' END END"
+    raw = ", ".join(f"'{each.name}'" for each in FORMATS.all() if each.key_type == "bytea")
+    return f"CASE WHEN {keyed} THEN CASE WHEN {d.field(spec, 'format')} IN ({raw}) THEN 'bytes' ELSE 'text' END END"
 
 
 def value_format(d: Dialect, spec: str) -> str:
     """NULL where nothing is decoded."""
-    return f"NULLIF({d.field(spec, 'format')}, 'none')"
+    return f"NULLIF({d.field(spec, 'format')}, '{NATIVE}')"
 
 
 def _schemas(d: Dialect) -> str:

@@ -149,7 +149,7 @@ class SourceBinding(TableBinding):
         self._check_columns(node, node.expressions)
         return items.CreateSubsource(
             name=qualified_name(node.this),
-            columns=self._columns(node.expressions, "none"),
+            columns=self._columns(node.expressions),
             source=qualified_name(node.args["source"]),
             reference=parts(reference.expression) if reference else (),
             **self._column_options(node, lambda column: column.name),

@@ -21,6 +21,7 @@ from airflow_provider_mzshare.control.sql.printing_parts import (
     table_name,
 )
 from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.formats.registry import sql_word
 
 
 def settings_options(settings: Mapping[str, int | float]) -> list[nodes.Option]:
@@ -78,9 +79,10 @@ def _generator_options(spec: LoadGeneratorSpec) -> list[nodes.Option]:
 def _add_output(node: nodes.CreateSource, output: values.Output) -> None:
     """A generator's one output has nothing to be decoded; ENVELOPE says that it is old syntax all the same."""
     node.set("columns", column_definitions(output.columns))
-    node.set("format", output.format.upper() if output.format != "none" else None)
+    word = sql_word(output.format)
+    node.set("format", word)
     node.set("include", includes(output.include))
-    node.set("envelope", "NONE" if output.format == "none" else None)
+    node.set("envelope", None if word else "NONE")
 
 
 def _outputs(legacy: LegacySpec) -> nodes.Outputs | None:

@@ -13,11 +13,11 @@ from airflow_provider_mzshare.control.sql.column_types import from_sql
 from airflow_provider_mzshare.control.sql.durations import parse_duration
 from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.scanning import shown
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import PLAIN_COLUMN, SYSTEM_COLUMNS
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
+from airflow_provider_mzshare.formats.registry import NATIVE, any_of, format_named, sql_word, words_with_columns
 
 _RESERVED_PREFIX = "_mz_"
-_DATA = "data"
 _NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
 MAX_COLUMNS = 1_000
 
@@ -48,24 +48,25 @@ class TableBinding(Binding):
     def _output(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
         """Of a table, or of an old-style source with one output."""
         include = node.args.get("include") or ()
-        written_format = node.text("format").lower() or "none"
-        if include and written_format == "none":
+        written = node.text("format").lower() or NATIVE
+        if include and format_named(written).own_columns:
             self.refuse(include[0], "INCLUDE needs FORMAT: without it the columns are the upstream's own")
-        specs = self._columns(columns, written_format)
+        specs = self._columns(columns, written)
         self._check_columns(node, columns, include)
         return values.Output(
-            format=cast("Any", written_format),
+            format=written,
             columns=specs,
             include=tuple(Include(what=cast("Any", i.name.lower()), name=_include_name(i)) for i in include),
         )
 
-    def _columns(self, columns: Sequence[exp.Expr], written_format: str) -> tuple[ColumnSpec, ...]:
-        if columns and written_format in ("text", "bytes"):
-            message = f"a column list needs FORMAT JSON; FORMAT {written_format.upper()} has the one column {_DATA}"
-            self.refuse(columns[0].this, message)
+    def _columns(self, columns: Sequence[exp.Expr], written: str = NATIVE) -> tuple[ColumnSpec, ...]:
+        decoder = format_named(written)
+        if columns and not decoder.takes_columns:
+            wanted = f"a column list needs FORMAT {any_of(words_with_columns())}"
+            self.refuse(columns[0].this, f"{wanted}; FORMAT {sql_word(written)} has the one column {PLAIN_COLUMN}")
         for column in columns:
-            if column.args["kind"].name == "bytea" and written_format == "json":
-                self.refuse(column.args["kind"], f"column {column.name}: JSON has no bytea; take text")
+            if why := decoder.refused_types.get(column.args["kind"].name):
+                self.refuse(column.args["kind"], f"column {column.name}: {why}")
         return tuple(ColumnSpec(name=c.name, type=from_sql(c.args["kind"].name)) for c in columns)
 
     def _check_columns(
@@ -74,7 +75,7 @@ class TableBinding(Binding):
         """Every name once, whatever its case (Delta's are case-insensitive), and none of ours."""
         named = [(column.name, column.this) for column in columns]
         if not named and node.text("format"):
-            named = [(_DATA, node)]
+            named = [(PLAIN_COLUMN, node)]
         named += [(_include_name(item), item.args.get("alias") or item) for item in include]
         if len(named) > MAX_COLUMNS:
             self.refuse(named[MAX_COLUMNS][1], f"{len(named):,} columns are too many: the limit is {MAX_COLUMNS:,}")

@@ -10,8 +10,8 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.column_grammar import ColumnGrammar
 from airflow_provider_mzshare.control.sql.object_grammar import ObjectGrammar
+from airflow_provider_mzshare.formats.registry import sql_words
 
-FORMATS = ("JSON", "TEXT", "BYTES")
 FORMATS_LATER = ("AVRO", "CSV", "PROTOBUF", "REGEX")
 ENVELOPES = ("NONE",)
 ENVELOPES_LATER = ("UPSERT", "DEBEZIUM")
@@ -46,7 +46,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar):
         if self._match_texts(("KEY", "VALUE"), advance=False) and self._next and self._next.text.upper() == "FORMAT":
             self.raise_error(f"{self._word()} FORMAT is not supported yet; there is FORMAT")
         if self._match_text_seq("FORMAT"):
-            node.set("format", self._read_placed("FORMAT", FORMATS, FORMATS_LATER))
+            node.set("format", self._read_placed("FORMAT", sql_words(), FORMATS_LATER))
         node.set("include", self._read_includes())
         if self._match_text_seq("ENVELOPE"):
             node.set("envelope", self._read_placed("ENVELOPE", ENVELOPES, ENVELOPES_LATER))

@@ -18,6 +18,7 @@ from airflow_provider_mzshare.control.sql.printing_parts import (
     table_name,
 )
 from airflow_provider_mzshare.core.specs import DAY_SECONDS
+from airflow_provider_mzshare.formats.registry import sql_word
 
 
 def create_table(statement: values.CreateTable) -> exp.Expr:
@@ -27,7 +28,7 @@ def create_table(statement: values.CreateTable) -> exp.Expr:
         expressions=column_definitions(statement.columns),
         source=table_name(statement.source),
         reference=path(statement.reference) if statement.reference else None,
-        format=statement.format.upper() if statement.format != "none" else None,
+        format=sql_word(statement.format),
         include=includes(statement.include),
         settings=_options(statement),
     )

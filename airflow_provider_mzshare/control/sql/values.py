@@ -11,12 +11,12 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import (
     DAY_SECONDS,
     ColumnSpec,
-    Format,
     Include,
     KafkaSourceSpec,
     LoadGeneratorSpec,
     TableSpec,
 )
+from airflow_provider_mzshare.formats.registry import NATIVE
 
 Kind = Literal["source", "table", "view"]
 Reference = tuple[str, ...]
@@ -27,7 +27,7 @@ Reference = tuple[str, ...]
 class Output:
     """How one export is decoded: the clauses of a table, or of an old-style source of one output."""
 
-    format: Format = "none"
+    format: str = NATIVE
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: Literal["none"] = "none"
@@ -57,7 +57,7 @@ class CreateTable:
     if_not_exists: bool
     source: QualifiedName
     reference: Reference | None
-    format: Format
+    format: str
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: Literal["none"] = "none"

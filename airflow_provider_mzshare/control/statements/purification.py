@@ -19,6 +19,7 @@ from airflow_provider_mzshare.core.specs import (
     TableSpec,
 )
 from airflow_provider_mzshare.errors import ReferenceMissing
+from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, sql_words
 
 GENERATORS = "mz_load_generators"
 """The database of what load generators make, for those who write a reference in three parts."""
@@ -101,10 +102,10 @@ def _details(spec: TableSpec, source: KafkaSourceSpec | LoadGeneratorSpec, refer
 
 def _check_decoded(statement: sql.CreateTable) -> None:
     """An upstream that knows of bytes alone."""
-    if statement.format == "none":
+    if format_named(statement.format).own_columns:
         raise BadExport(
             f"table {statement.name}: a Kafka table needs FORMAT, to say how records are decoded",
-            hint="FORMAT JSON, TEXT or BYTES",
+            hint=f"FORMAT {any_of(sql_words())}",
         )
     if statement.text_columns or statement.exclude_columns:
         word = "TEXT COLUMNS" if statement.text_columns else "EXCLUDE COLUMNS"
@@ -117,10 +118,10 @@ def _check_decoded(statement: sql.CreateTable) -> None:
 def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[ColumnSpec, ...]:
     """Those of the upstream, without the excluded ones."""
     where, columns = f"reference {written(reference)}", reference.columns or ()
-    if statement.format != "none":
+    if not format_named(statement.format).own_columns:
         raise BadExport(
             f"table {statement.name}: {where} has columns of its own and nothing to decode",
-            hint=f"leave FORMAT {statement.format.upper()} out",
+            hint=f"leave FORMAT {sql_word(statement.format)} out",
         )
     known = [column.name for column in columns]
     for name in (*statement.text_columns, *statement.exclude_columns):

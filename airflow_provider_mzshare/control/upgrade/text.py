@@ -20,6 +20,7 @@ from airflow_provider_mzshare.control.upgrade.plan import Plan
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
 from airflow_provider_mzshare.control.views.resolving import print_named
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSettings
+from airflow_provider_mzshare.formats.registry import format_named
 
 SAME_ROWS = "same text, reads the same rows under another id"
 _DONE = {"migrate": "migrate", "rollback": "roll back", "finalize": "finalize"}
@@ -99,7 +100,7 @@ def _create_source(state: Definitions) -> sql.CreateSource:
     if isinstance(output, Table):
         spec = output.spec
         # Columns that the upstream has anyway are not listed.
-        columns = () if spec.format == "none" else spec.columns
+        columns = () if format_named(spec.format).own_columns else spec.columns
         decoded = sql.Output(spec.format, columns, spec.include, spec.envelope)
     connection = getattr(source.spec, "connection", None)
     return sql.CreateSource(QualifiedName(*source.name), False, connection, source.spec, settings, decoded)

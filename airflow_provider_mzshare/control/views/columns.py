@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.views.resolving import Resolved, stored
 from airflow_provider_mzshare.control.views.typing import METADATA
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.schema import Column
+from airflow_provider_mzshare.storage.table_columns import user_columns
 
 Columns: TypeAlias = Mapping[str, exp.DataType]
 _UNKNOWN = re.compile(r"Unknown column: (?P<name>.+)", re.DOTALL)
@@ -99,7 +100,7 @@ def outputs(tree: exp.Query) -> Columns:
 
 def columns_of_item(item: lookup.Item) -> Sequence[Column]:
     """Without the system columns: those are the table's own business."""
-    return item.spec.user_columns() if isinstance(item, lookup.TableItem) else PROGRESS_COLUMNS
+    return user_columns(item.spec) if isinstance(item, lookup.TableItem) else PROGRESS_COLUMNS
 
 
 def _sql_type(name: str) -> exp.DataType:

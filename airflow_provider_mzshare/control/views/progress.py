@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
+from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.errors import NotReadable
-from airflow_provider_mzshare.storage.fanout.plan import arrow_schema
 
 SCHEMA = arrow_schema(tuple((column.name, column.type) for column in PROGRESS_COLUMNS))
 

@@ -21,12 +21,13 @@ from airflow_provider_mzshare.control.views.queries import check_admitted
 from airflow_provider_mzshare.control.views.readable import Relation, get_relation
 from airflow_provider_mzshare.control.views.resolving import Resolved, stored
 from airflow_provider_mzshare.control.views.translating import to_spark
+from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.collection import collection_exists
 from airflow_provider_mzshare.storage.collections.rows import read_spark
-from airflow_provider_mzshare.storage.fanout.plan import arrow_schema
+from airflow_provider_mzshare.storage.table_columns import user_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -173,7 +174,7 @@ def _load_table(warehouse: str, point: ReadPoint | TableSpec) -> querying.Load:
 
 
 def _nothing(spec: TableSpec) -> pa.Table:
-    return arrow_schema(tuple((column.name, column.type) for column in spec.user_columns())).empty_table()
+    return arrow_schema(tuple((column.name, column.type) for column in user_columns(spec))).empty_table()
 
 
 def _load_arrow(table: pa.Table) -> querying.Load:

@@ -7,20 +7,17 @@ order of its columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import itemgetter
-from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
-from airflow_provider_mzshare.storage.fanout.columns import Errors, convert
+from airflow_provider_mzshare.formats.base import Errors, Reader, Reading, Records, utf8
 from airflow_provider_mzshare.storage.fanout.hashing import (
     Digest,
     Lanes,
@@ -30,9 +27,8 @@ from airflow_provider_mzshare.storage.fanout.hashing import (
     hash_table,
     row_lanes,
 )
-from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser, canonical_json
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, arrow_type, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 
 
 @dataclass(frozen=True)
@@ -69,27 +65,39 @@ class _Column:
         return self._lanes[name]
 
 
-def parser_for(plan: FanoutPlan) -> JsonParser:
-    """Keeping every digit costs time, so it is done only where some column needs it; the rows are the same."""
-    types = {type_name for member in plan.members if member.is_typed_json for _, type_name in member.columns}
-    as_text = any(member.text_columns for member in plan.members)
-    return JsonParser(exact=as_text or any(name == "jsonb" or name.startswith("numeric") for name in types))
+class Readers:
+    """How each format of a plan reads records; made when the first member of the format asks for it.
+
+    A format that cannot be loaded is so a failure of its own members alone.
+    """
+
+    def __init__(self, plan: FanoutPlan) -> None:
+        self._plan = plan
+        self._made: dict[str, Reader] = {}
+
+    def of(self, member: MemberPlan) -> Reader:
+        if member.format not in self._made:
+            asked = [each.asked for each in self._plan.members if each.format == member.format]
+            self._made[member.format] = member.decoder.reader(asked)
+        return self._made[member.format]
 
 
 def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
     """All members of a plan at once, by table id."""
-    shared = SharedBatch(batch, TickNumbers(plan.tick, plan.ends), parser_for(plan))
+    shared = SharedBatch(batch, TickNumbers(plan.tick, plan.ends), Readers(plan))
     return {member.table_id: shared.decode(member) for member in plan.members}
 
 
 class SharedBatch:
     """One batch, from which members are decoded; every column is made when the first one asks for it."""
 
-    def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, parser: JsonParser) -> None:
+    def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, readers: Readers) -> None:
         # Spark gives timestamps the session's zone, and large types if it is told to.
         self._batch = _with_times_held(batch.select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA))
-        self._parser, self._ticks = parser, ticks
-        self._shared: dict[tuple[str, ...], _Column] = {}
+        self._readers, self._ticks = readers, ticks
+        self._records = Records(self._batch)
+        self._readings: dict[str, Reading] = {}
+        self._shared: dict[Hashable, _Column] = {}
         self._parts: dict[tuple[int, ...], SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
         self._tick = pa.array(self._numbers)
@@ -105,7 +113,7 @@ class SharedBatch:
         if partitions not in self._parts:
             chosen = np.isin(self._batch.column("partition").to_numpy(zero_copy_only=False), partitions)
             batch = self._batch if chosen.all() else self._batch.filter(pa.array(chosen))
-            self._parts[partitions] = self if batch is self._batch else SharedBatch(batch, self._ticks, self._parser)
+            self._parts[partitions] = self if batch is self._batch else SharedBatch(batch, self._ticks, self._readers)
         return self._parts[partitions]
 
     def _decode(self, member: MemberPlan) -> Decoded:
@@ -132,7 +140,7 @@ class SharedBatch:
 
     def _member_errors(self, member: MemberPlan, columns: Iterable[_Column]) -> Errors:
         """The record's own error first, then the first bad column's."""
-        errors: Errors = dict(self._objects.errors) if member.is_typed_json else {}
+        errors: Errors = dict(self._reading(member).record_errors()) if member.columns else {}
         for column in columns:
             for row, text in column.errors.items():
                 errors.setdefault(row, text)
@@ -151,77 +159,50 @@ class SharedBatch:
 
     # ── columns, each made once ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _once(self, *key: str, make: Callable[[], _Column]) -> _Column:
+    def _once(self, *key: Hashable, make: Callable[[], _Column]) -> _Column:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
 
+    def _reading(self, member: MemberPlan) -> Reading:
+        """By the member's format, once for all that have it."""
+        if member.format not in self._readings:
+            self._readings[member.format] = self._readers.of(member)(self._records)
+        return self._readings[member.format]
+
     def _value_columns(self, member: MemberPlan) -> list[_Column]:
-        if member.is_typed_json:
-            return [self._field(name, type_name, name in member.text_columns) for name, type_name in member.columns]
-        if member.format == "json":
-            return [self._once("json", make=lambda: _Column(self._texts("value").values, self._documents.errors))]
-        return [self._once("text", make=self._make_text) if member.format == "text" else self._input("value")]
+        reading = self._reading(member)
+        if not member.columns:
+            return [self._once(member.format, make=lambda: _Column(*reading.plain()))]
+        return [
+            self._field(member.format, reading, name, type_name, name in member.text_columns)
+            for name, type_name in member.columns
+        ]
+
+    def _field(self, of: str, reading: Reading, name: str, type_name: str, as_text: bool) -> _Column:
+        def make() -> _Column:
+            return _Column(*reading.field(name, type_name, as_text=as_text))
+
+        return self._once(of, name, type_name, as_text, make=make)
 
     def _included(self, member: MemberPlan, what: str) -> _Column:
         if what == "timestamp":
             return self._once("timestamp", make=self._make_timestamp)
-        if what != "key" or member.format == "bytes":
-            return self._input(what)
-        return self._once("key", make=self._make_key)
+        if what == "key" and member.decoder.key_type == "text":
+            return self._once("key", make=self._make_key)
+        return self._input(what)
 
     def _input(self, name: str) -> _Column:
         return self._once("input", name, make=lambda: _Column(self._batch.column(name)))
 
-    def _texts(self, name: str) -> _Column:
-        return self._once("utf-8", name, make=lambda: _Column(*_decode_utf8(self._batch.column(name))))
-
-    def _field(self, name: str, type_name: str, as_text: bool) -> _Column:
-        kind = "as text" if as_text else "field"
-        return self._once(kind, name, type_name, make=lambda: self._make_field(name, type_name, as_text))
-
-    def _make_field(self, name: str, type_name: str, as_text: bool) -> _Column:
-        objects = self._objects.values
-        try:
-            values = list(map(itemgetter(name), objects))
-        except KeyError:
-            values = [each.get(name) for each in objects]
-        if as_text:
-            values = [v if v is None or type(v) is str else canonical_json(v) for v in values]
-        column, errors = convert(values, type_name, arrow_type(type_name))
-        return _Column(column, {row: f'field "{name}": {text}' for row, text in errors.items()})
-
-    def _make_text(self) -> _Column:
-        texts = self._texts("value")
-        raw = self._batch.column("value")
-        nothing = np.flatnonzero(np.asarray(pc.fill_null(pc.binary_length(raw), 0)) == 0)
-        missing = {row: "value is empty" if raw[row].is_valid else "value is NULL" for row in nothing.tolist()}
-        return _Column(texts.values, {**texts.errors, **missing})
-
     def _make_key(self) -> _Column:
-        texts = self._texts("key")
+        texts = utf8(self._records.keys)
         return _Column(texts.values, {row: f"key: {text}" for row, text in texts.errors.items()})
 
     def _make_timestamp(self) -> _Column:
         values = self._batch.column("timestamp")
         missing = np.flatnonzero(values.is_null()) if values.null_count else ()
         return _Column(values, {int(row): record_times.NOT_HELD for row in missing})
-
-    @cached_property
-    def _documents(self) -> _Documents:
-        """The value of every record, of whatever JSON kind."""
-        texts = self._texts("value")
-        values, errors = self._parser.parse_all(texts.values.to_pylist())
-        return _Documents(values, {**errors, **texts.errors})
-
-    @cached_property
-    def _objects(self) -> _Documents:
-        """For tables with columns: every value an object, an empty one in place of what is none."""
-        values, errors = self._documents
-        if set(map(type, values)) <= {dict}:
-            return self._documents
-        wrong = {row: "the JSON value is not an object" for row, each in enumerate(values) if type(each) is not dict}
-        return _Documents([each if type(each) is dict else {} for each in values], {**wrong, **errors})
 
 
 def _pick(data: pa.RecordBatch, lanes: Lanes, chosen: npt.NDArray[np.bool_]) -> Rows | None:
@@ -232,29 +213,7 @@ def _pick(data: pa.RecordBatch, lanes: Lanes, chosen: npt.NDArray[np.bool_]) -> 
     return Rows(data.filter(pa.array(chosen)), hash_rows(Lanes(lanes.lo[chosen], lanes.hi[chosen])))
 
 
-class _Documents(NamedTuple):
-    values: list[Any]
-    errors: Errors
-
-
 def _with_times_held(batch: pa.RecordBatch) -> pa.RecordBatch:
     given = batch.column("timestamp")
     held = record_times.hold(given)
     return batch if held is given else batch.set_column(batch.schema.get_field_index("timestamp"), "timestamp", held)
-
-
-def _decode_utf8(column: pa.Array) -> tuple[pa.Array, Errors]:
-    """Binary to text; NULL stays NULL, and so becomes what is not UTF-8."""
-    try:
-        return column.cast(pa.string()), {}
-    except pa.ArrowInvalid:
-        pass
-    texts: list[str | None] = []
-    errors: Errors = {}
-    for row, raw in enumerate(column.to_pylist()):
-        try:
-            texts.append(None if raw is None else raw.decode())
-        except UnicodeDecodeError as bad:
-            texts.append(None)
-            errors[row] = f"invalid UTF-8 at byte {bad.start}"
-    return pa.array(texts, pa.string()), errors

@@ -10,49 +10,24 @@ from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, numeric_parts
+from airflow_provider_mzshare.core.arrow_types import Columns, arrow_schema
+from airflow_provider_mzshare.core.registry import load
+from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, INCLUDE_TYPES, PLAIN_COLUMN, SYSTEM_COLUMNS
+from airflow_provider_mzshare.formats.base import Format, TableColumns
 
-VERSION = 4
-
-
-_ARROW_TYPES = {
-    "boolean": pa.bool_(),
-    "smallint": pa.int16(),
-    "integer": pa.int32(),
-    "bigint": pa.int64(),
-    "real": pa.float32(),
-    "double": pa.float64(),
-    "text": pa.string(),
-    "jsonb": pa.string(),
-    "bytea": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", "UTC"),
-}
-_PLAIN_TYPES = {"json": "text", "text": "text", "bytes": "bytea"}
-_INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
-
-Columns = tuple[tuple[str, str], ...]
-
-
-def arrow_type(type_name: str) -> pa.DataType:
-    parts = numeric_parts(type_name)
-    return pa.decimal128(*parts) if parts else _ARROW_TYPES[type_name]
-
-
-def arrow_schema(columns: Columns) -> pa.Schema:
-    return pa.schema([(name, arrow_type(type_name)) for name, type_name in columns])
+VERSION = 5
 
 
 @dataclass(frozen=True)
 class MemberPlan:
     """One table of a tick: how its records decode, and the folders of its two collections (a path or a URI).
 
-    ``columns`` are the JSON fields and their types; empty means the one column ``data``. ``include`` are pairs of
+    ``format`` is the ``module:attribute`` of a format: executors have no entry points. ``columns`` are the records'
+    fields and their types; empty means the one column ``data``. ``include`` are pairs of
     what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name. ``data_after`` and
     ``errors_after`` are ticks up to which a collection is complete: their rows are neither written nor counted.
     Of a batch, a member takes the records of its ``partitions``; empty means all. ``text_columns`` hold whatever the
-    field has as text, where format ``none`` says that the upstream's own columns are the fields.
+    field has as text, where the upstream's own columns are the fields.
     """
 
     table_id: str
@@ -67,16 +42,21 @@ class MemberPlan:
     partitions: tuple[int, ...] = ()
     text_columns: tuple[str, ...] = ()
 
+    @cached_property
+    def decoder(self) -> Format:
+        found: Format = load(self.format)
+        return found
+
     @property
-    def is_typed_json(self) -> bool:
-        return self.format in ("json", "none") and bool(self.columns)
+    def asked(self) -> TableColumns:
+        """What the table asks of its format."""
+        return TableColumns(self.columns, self.text_columns)
 
     def value_columns(self) -> Columns:
-        return self.columns or (("data", _PLAIN_TYPES[self.format]),)
+        return self.columns or ((PLAIN_COLUMN, self.decoder.plain_type),)
 
     def include_columns(self) -> Columns:
-        key_type = "bytea" if self.format == "bytes" else "text"
-        return tuple((name, _INCLUDE_TYPES.get(what, key_type)) for what, name in self.include)
+        return tuple((name, INCLUDE_TYPES.get(what) or self.decoder.key_type) for what, name in self.include)
 
     @cached_property
     def schema(self) -> pa.Schema:

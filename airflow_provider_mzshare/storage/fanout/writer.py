@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
-from airflow_provider_mzshare.storage.fanout.decode import Decoded, Rows, SharedBatch, parser_for
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, Rows, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
@@ -36,7 +36,7 @@ _SYSTEM_NAMES = [name for name, _ in SYSTEM_COLUMNS]
 def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterator[pa.RecordBatch]:
     """One task of the pass: records in (``INPUT_SCHEMA``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
     plan = FanoutPlan.from_json(plan_json)
-    parser, ticks = parser_for(plan), TickNumbers(plan.tick, plan.ends)
+    readers, ticks = Readers(plan), TickNumbers(plan.tick, plan.ends)
     outputs = [_MemberOutput(member, plan.file_prefix) for member in plan.members]
     received, count = Received(), Count(plan.counts)
     try:
@@ -45,7 +45,7 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
             count.tell(received.messages)
             for piece in _pieces(batch):
                 with _no_garbage_collection():
-                    shared = SharedBatch(piece, ticks, parser)
+                    shared = SharedBatch(piece, ticks, readers)
                     for output in outputs:
                         output.take(shared)
         rows = [row for output in outputs for row in output.finish()] + received.to_rows()

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from airflow_provider_mzshare.core.specs import LoadGeneratorExportDetails, TableSpec
+from airflow_provider_mzshare.formats.registry import format_named, format_target
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
 
 
 def member_plan(table_id: str, spec: TableSpec, *, data_path: str = "", errors_path: str = "") -> MemberPlan:
     return MemberPlan(
         table_id=table_id,
-        format=spec.format,
+        format=format_target(spec.format),
         columns=tuple((c.name, c.type) for c in spec.columns),
         include=tuple((i.what, i.name) for i in spec.include),
         data_path=data_path,
         errors_path=errors_path,
         stop_on_error=spec.on_decode_error == "stop",
         partitions=partitions_of(spec),
-        text_columns=spec.text_columns if spec.format == "none" else (),
+        text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
     )
 
 

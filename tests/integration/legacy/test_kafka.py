@@ -12,6 +12,7 @@ from airflow_provider_mzshare.control.statements.legacy.problems import OldSynta
 from airflow_provider_mzshare.core.specs import KafkaExportDetails
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import SpecConflict, StatementError
+from airflow_provider_mzshare.storage.table_columns import user_columns
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.old_style import OldStyle
 
@@ -48,7 +49,7 @@ def test_each_format_is_the_sources_own_and_reads_back(old: OldStyle, topic: str
     for name, (columns, clauses, wanted) in FORMATS.items():
         old.sql(create(name, topic, columns, clauses))
         output = old.table(name)
-        assert [column.name for column in output.spec.user_columns()] == wanted
+        assert [column.name for column in user_columns(output.spec)] == wanted
         assert (output.kind, output.spec.reference, output.spec.namespace) == ("output", topic, None)
         assert output.spec.details == KafkaExportDetails(topic=topic, metadata_columns=output.spec.include)
         printed = old.create_sql(name)

@@ -7,30 +7,7 @@ from pydantic import ValidationError
 
 from airflow_provider_mzshare.core.ids import format_item_id, is_item_id, new_collection_id
 from airflow_provider_mzshare.core.schema import check_type
-from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
-
-
-def test_columns_come_in_the_order_value_metadata_system() -> None:
-    spec = TableSpec(
-        reference="t",
-        format="json",
-        columns=(ColumnSpec(name="a", type="bigint"),),
-        include=(Include(what="key", name="k"), Include(what="timestamp", name="at")),
-    )
-    assert [(c.name, c.type) for c in spec.all_columns()] == [
-        ("a", "bigint"),
-        ("k", "text"),
-        ("at", "timestamptz"),
-        ("_mz_tick", "bigint"),
-        ("_mz_partition", "integer"),
-        ("_mz_offset", "bigint"),
-    ]
-
-
-@pytest.mark.parametrize(("format_", "type_name"), [("json", "text"), ("text", "text"), ("bytes", "bytea")])
-def test_without_a_column_list_there_is_one_column(format_: str, type_name: str) -> None:
-    (column,) = TableSpec(reference="t", format=format_).value_columns()  # type: ignore[arg-type]
-    assert (column.name, column.type) == ("data", type_name)
+from airflow_provider_mzshare.core.specs import TableSpec
 
 
 def test_a_spec_of_a_newer_writer_is_refused() -> None:

@@ -17,6 +17,7 @@ from airflow_provider_mzshare.control.statements.context import Context
 from airflow_provider_mzshare.control.statements.finding import existing, existing_schema
 from airflow_provider_mzshare.control.statements.handlers.views import view_columns
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
+from airflow_provider_mzshare.storage.table_columns import user_columns
 
 PROGRESS_COLUMNS = ("partition", "offset", "tick", "mz_timestamp")
 """What the relation of a source has, when it has no rows of its own."""
@@ -49,7 +50,7 @@ def _columns(session: Session, item: items.Item) -> Sequence[str]:
     if isinstance(item, items.SourceItem):
         item = output_of(session, item.id) or item
     if isinstance(item, items.TableItem):
-        return [column.name for column in item.spec.user_columns()]
+        return [column.name for column in user_columns(item.spec)]
     if isinstance(item, items.ViewItem):
         return list(view_columns(session, item))
     return PROGRESS_COLUMNS

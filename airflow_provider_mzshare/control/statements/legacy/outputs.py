@@ -15,6 +15,7 @@ from airflow_provider_mzshare.control.statements.legacy.texts import name_of, pa
 from airflow_provider_mzshare.control.statements.purification import purify, resolve, stored_reference, written
 from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, TableSpec
 from airflow_provider_mzshare.errors import ReferenceMissing, StatementError
+from airflow_provider_mzshare.formats.registry import sql_word
 
 AnySpec = KafkaSourceSpec | LoadGeneratorSpec
 Wish = tuple[ReferenceInfo, QualifiedName]
@@ -53,7 +54,8 @@ def clause_of(statement: sql.CreateSource) -> str:
     legacy, output = statement.spec.legacy, statement.output
     if legacy is not None and legacy.shape != "single":
         return _CLAUSES[legacy.shape]
-    return "ENVELOPE NONE" if output is None or output.format == "none" else f"FORMAT {output.format.upper()}"
+    word = sql_word(output.format) if output else None
+    return f"FORMAT {word}" if word else "ENVELOPE NONE"
 
 
 def kind_of(spec: AnySpec) -> str:

@@ -18,6 +18,7 @@ from airflow_provider_mzshare.control.statements.legacy.outputs import reference
 from airflow_provider_mzshare.control.statements.purification import stored_reference
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
 from airflow_provider_mzshare.core.specs import ColumnSpec, KafkaSourceSpec
+from airflow_provider_mzshare.formats.registry import format_named
 
 Rows = list[dict[str, Any]]
 
@@ -41,7 +42,8 @@ def source_statement(
 def _clauses(output: items.TableItem) -> sql.Output:
     """Columns that the upstream has anyway are not listed."""
     spec = output.spec
-    return sql.Output(spec.format, () if spec.format == "none" else spec.columns, spec.include, spec.envelope)
+    own = format_named(spec.format).own_columns
+    return sql.Output(spec.format, () if own else spec.columns, spec.include, spec.envelope)
 
 
 def subsource_statement(session: Session, item: items.TableItem) -> sql.CreateSubsource:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.formats.registry import format_target
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 
@@ -36,7 +37,7 @@ def batch_of(
 
 def member(*columns: tuple[str, str], id: str = "u1", format: str = "json", **more: Any) -> MemberPlan:
     fields: dict[str, Any] = {"include": (), "data_path": "", "errors_path": "", **more}
-    return MemberPlan(id, format, columns, **fields)
+    return MemberPlan(id, format_target(format), columns, **fields)
 
 
 def decode_one(

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.core.arrow_types import arrow_type
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, digest, hash_rows, hash_table, row_lanes
-from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, arrow_type
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from tests.unit.storage.fanout.records import batch_of, member
 
 SAMPLES = {

@@ -6,8 +6,8 @@ import json
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.formats.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, decode_batch
-from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 from tests.unit.storage.fanout.records import TICK, batch_of, decode_one, member
 

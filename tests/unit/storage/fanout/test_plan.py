@@ -8,11 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mzshare.core.arrow_types import arrow_type
 from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, TYPES
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
+from airflow_provider_mzshare.formats.registry import FORMATS
 from airflow_provider_mzshare.storage.fanout import plan as planning
-from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, arrow_type, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, RESULT_SCHEMA, merge_results
+from airflow_provider_mzshare.storage.table_columns import all_columns
 from tests.unit.storage.fanout.records import member
 
 ROOT = Path(__file__).parents[4]
@@ -51,7 +54,7 @@ def test_schema_is_the_one_the_tables_spec_declares(format, columns):
         columns=tuple(ColumnSpec(name=name, type=kind) for name, kind in columns),
         include=tuple(Include(what=what, name=name) for what, name in include),
     )
-    declared = pa.schema([(column.name, arrow_type(column.type)) for column in spec.all_columns()])
+    declared = pa.schema([(column.name, arrow_type(column.type)) for column in all_columns(spec)])
     assert data_schema(member(*columns, format=format, include=include)).equals(declared)
 
 
@@ -86,23 +89,33 @@ def test_results_of_all_tasks_are_summed_per_member():
 
 def test_fanout_loads_only_what_an_executor_has():
     """Besides the standard library, pyarrow and numpy: exactly these modules, which travel with the job."""
-    code = """
+    targets = [FORMATS.targets[name] for name in ("json", "text", "bytes", "none")]
+    code = f"""
 import json, sys
 import airflow_provider_mzshare.storage.fanout.writer
-others = {name.split(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
+from airflow_provider_mzshare.core.registry import load
+for target in {targets!r}:
+    load(target)
+others = {{name.split(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names)
 ours = [name for name in sys.modules if name.startswith("airflow_provider_mzshare")]
 print(json.dumps([sorted(ours), sorted(name for name in others if not name.startswith("_"))]))
 """
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     ours, others = json.loads(out)
-    fanout = (path.stem for path in (ROOT / "airflow_provider_mzshare" / "storage" / "fanout").glob("[a-z]*.py"))
+    package = ROOT / "airflow_provider_mzshare"
+    fanout = (path.stem for path in (package / "storage" / "fanout").glob("[a-z]*.py"))
+    formats = (path.stem for path in (package / "formats").glob("[a-z]*.py") if path.stem != "registry")
     travelling = [
         "",
         ".connectors",
         ".connectors.record_times",
         ".connectors.records",
         ".core",
+        ".core.arrow_types",
+        ".core.registry",
         ".core.schema",
+        ".formats",
+        *(f".formats.{n}" for n in formats),
         ".storage",
         ".storage.fanout",
         *(f".storage.fanout.{n}" for n in fanout),

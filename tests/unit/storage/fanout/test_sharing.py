@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from airflow_provider_mzshare.storage.fanout import decode as decoding
+from airflow_provider_mzshare.formats import json as decoding
+from airflow_provider_mzshare.formats.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
-from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, data_schema, errors_schema
 from tests.unit.storage.fanout.records import MICROS, TICK, batch_of, member
 
@@ -65,9 +65,9 @@ def test_sixteen_tables_parse_once_and_convert_each_field_once(monkeypatch):
         parsed.append(len(texts))
         return parse_all(self, texts)
 
-    def counting_convert(values, type_name, arrow):
+    def counting_convert(values, type_name):
         converted.append(type_name)
-        return convert(values, type_name, arrow)
+        return convert(values, type_name)
 
     monkeypatch.setattr(JsonParser, "parse_all", counting_parse)
     monkeypatch.setattr(decoding, "convert", counting_convert)

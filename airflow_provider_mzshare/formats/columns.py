@@ -1,4 +1,4 @@
-"""Parsed JSON values to Arrow columns, strictly: in bulk where all values are good, one by one where some are not.
+"""Values as JSON has them to Arrow columns, strictly: in bulk where all values are good, one by one where some are not.
 
 Knows types, not records or tables. Bulk and one-by-one must agree on every value; docs/reference/decoding.md is the
 contract.
@@ -21,11 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mzshare.core.arrow_types import arrow_type
 from airflow_provider_mzshare.core.schema import numeric_parts
-from airflow_provider_mzshare.storage.fanout.jsontext import BadValue, NumberText, WholeText, canonical_json
-
-Errors = dict[int, str]
-"""What is wrong, by the row's number in the batch."""
+from airflow_provider_mzshare.formats.base import Column, Errors
+from airflow_provider_mzshare.formats.jsontext import BadValue, NumberText, WholeText, canonical_json
 
 _ABSENT = type(None)
 _BULK_FAILURES = (BadValue, pa.ArrowException, OverflowError, ValueError, InvalidOperation)
@@ -53,20 +52,20 @@ class _Kind:
     arrow: pa.DataType
 
 
-def convert(values: Sequence[Any], type_name: str, arrow: pa.DataType) -> tuple[pa.Array, Errors]:
+def convert(values: Sequence[Any], type_name: str) -> Column:
     """Values as parsed (None for missing or null) to one column; bad ones are NULL there and named in the errors."""
-    kind = _kind(type_name, arrow)
+    kind = _kind(type_name)
     types = set(map(type, values))
     if types - {_ABSENT} <= kind.accepts:
         try:
-            return kind.bulk(values, types), {}
+            return Column(kind.bulk(values, types), {})
         except _BULK_FAILURES:
             pass
-    return convert_one_by_one(values, type_name, arrow)
+    return convert_one_by_one(values, type_name)
 
 
-def convert_one_by_one(values: Sequence[Any], type_name: str, arrow: pa.DataType) -> tuple[pa.Array, Errors]:
-    kind = _kind(type_name, arrow)
+def convert_one_by_one(values: Sequence[Any], type_name: str) -> Column:
+    kind = _kind(type_name)
     clean: list[Any] = []
     errors: Errors = {}
     for row, value in enumerate(values):
@@ -75,7 +74,7 @@ def convert_one_by_one(values: Sequence[Any], type_name: str, arrow: pa.DataType
         except BadValue as bad:
             clean.append(None)
             errors[row] = str(bad)
-    return pa.array(clean, kind.arrow), errors
+    return Column(pa.array(clean, kind.arrow), errors)
 
 
 def _take(kind: _Kind, type_name: str, value: Any) -> Any:
@@ -95,8 +94,8 @@ def _describe(value: Any, kind: _Kind) -> str:
 
 
 @cache
-def _kind(type_name: str, arrow: pa.DataType) -> _Kind:
-    parts = numeric_parts(type_name)
+def _kind(type_name: str) -> _Kind:
+    parts, arrow = numeric_parts(type_name), arrow_type(type_name)
     if parts:
         exact = partial(_exact_decimal, type_name, *parts)
         return _Kind(frozenset({int, NumberText}), partial(_bulk_decimals, arrow), exact, arrow)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.core.arrow_types import arrow_type
 from airflow_provider_mzshare.core.schema import TYPES
-from airflow_provider_mzshare.storage.fanout import columns
-from airflow_provider_mzshare.storage.fanout.columns import convert, convert_one_by_one
-from airflow_provider_mzshare.storage.fanout.jsontext import JsonParser
-from airflow_provider_mzshare.storage.fanout.plan import arrow_type
+from airflow_provider_mzshare.formats import columns
+from airflow_provider_mzshare.formats.columns import convert, convert_one_by_one
+from airflow_provider_mzshare.formats.jsontext import JsonParser
 
 ALL_TYPES = [name for name in TYPES if name != "numeric"] + ["numeric(5,2)", "numeric(38,0)", "numeric(38,38)"]
 
@@ -60,19 +60,18 @@ def test_bulk_and_one_by_one_agree_on_every_value(type_name, texts, exact):
     exact = exact or type_name == "jsonb" or type_name.startswith("numeric")
     values, errors = JsonParser(exact=exact).parse_all(texts)
     assert not errors
-    arrow = arrow_type(type_name)
-    slow, slow_errors = convert_one_by_one(values, type_name, arrow)
+    slow, slow_errors = convert_one_by_one(values, type_name)
     slow.validate(full=True)
     for row, value in enumerate(values):
-        fast, fast_errors = convert([value], type_name, arrow)
-        assert fast.type == slow.type == arrow
+        fast, fast_errors = convert([value], type_name)
+        assert fast.type == slow.type == arrow_type(type_name)
         assert list(fast_errors.values()) == [slow_errors[row]] if row in slow_errors else not fast_errors
         assert fast[0] == slow[row]
-    together, errors_together = convert(values, type_name, arrow)
+    together, errors_together = convert(values, type_name)
     assert errors_together == slow_errors
     assert together.equals(slow)
     good = [value for row, value in enumerate(values) if row not in slow_errors]
-    fast, none = convert(good, type_name, arrow)
+    fast, none = convert(good, type_name)
     assert not none
     assert fast.to_pylist() == [cell for row, cell in enumerate(slow.to_pylist()) if row not in slow_errors]
 
@@ -93,10 +92,9 @@ def test_thousand_good_rows_are_converted_in_bulk_to_the_same_column(type_name, 
     }[type_name]
     texts = [json.dumps(None if n % 11 == 0 else make(n)) for n in range(1_000)]
     values, _ = JsonParser(exact=True).parse_all(texts)
-    arrow = arrow_type(type_name)
-    expected, errors = convert_one_by_one(values, type_name, arrow)
+    expected, errors = convert_one_by_one(values, type_name)
     monkeypatch.setattr(columns, "convert_one_by_one", lambda *_: pytest.fail("the bulk path was left"))
-    found, none = convert(values, type_name, arrow)
+    found, none = convert(values, type_name)
     assert found.equals(expected)
     assert not errors
     assert not none

@@ -1,0 +1,27 @@
+"""Bytes: a record as it was sent, whatever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_mzshare.formats.base import Column, Format, Reader, Reading, Records, TableColumns
+
+
+class Bytes(Format):
+    name = "bytes"
+    plain_type = "bytea"
+    key_type = "bytea"
+
+    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+        return BytesReading
+
+
+class BytesReading(Reading):
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def plain(self) -> Column:
+        return Column(self._records.values, {})
+
+
+BYTES = Bytes()

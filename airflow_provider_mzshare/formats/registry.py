@@ -1,0 +1,63 @@
+"""The formats that there are, by the names in specs and, in capitals, the words of SQL. Stays on the driver.
+
+Names are known without importing a format: only who decodes, or asks what a format takes, needs more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from airflow_provider_mzshare.core.registry import Registry
+from airflow_provider_mzshare.errors import UnknownFormat
+
+if TYPE_CHECKING:
+    from airflow_provider_mzshare.formats.base import Format
+
+_HERE = "airflow_provider_mzshare.formats"
+NATIVE = "none"
+"""What a table has where FORMAT is not written: the upstream has columns of its own."""
+
+FORMATS: Registry[Format] = Registry(
+    "format",
+    "mzshare.formats",
+    {
+        "json": f"{_HERE}.json:JSON",
+        "text": f"{_HERE}.text:TEXT",
+        "bytes": f"{_HERE}.bytes:BYTES",
+        NATIVE: f"{_HERE}.native:NATIVE",
+    },
+)
+
+
+def format_named(name: str) -> Format:
+    if name not in FORMATS:
+        raise UnknownFormat(name, list(FORMATS))
+    return FORMATS.get(name)
+
+
+def format_target(name: str) -> str:
+    """``module:attribute`` of it, by which executors load it."""
+    if name not in FORMATS:
+        raise UnknownFormat(name, list(FORMATS))
+    return FORMATS.targets[name]
+
+
+def sql_word(name: str) -> str | None:
+    """As it is written after FORMAT; None where FORMAT is left out."""
+    return None if name == NATIVE else name.upper()
+
+
+def sql_words() -> tuple[str, ...]:
+    """All that may stand after FORMAT."""
+    return tuple(word for name in FORMATS if (word := sql_word(name)))
+
+
+def words_with_columns() -> tuple[str, ...]:
+    """Of these the formats that take a list of columns."""
+    return tuple(word for name in FORMATS if (word := sql_word(name)) and FORMATS.get(name).takes_columns)
+
+
+def any_of(words: Sequence[str]) -> str:
+    """``JSON, TEXT or BYTES``."""
+    return " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]

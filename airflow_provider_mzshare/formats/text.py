@@ -1,0 +1,31 @@
+"""Text: a record is one UTF-8 text, kept as it was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from airflow_provider_mzshare.formats.base import Column, Format, Reader, Reading, Records, TableColumns
+
+
+class Text(Format):
+    name = "text"
+
+    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+        return TextReading
+
+
+class TextReading(Reading):
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def plain(self) -> Column:
+        texts, raw = self._records.texts, self._records.values
+        nothing = np.flatnonzero(np.asarray(pc.fill_null(pc.binary_length(raw), 0)) == 0)
+        missing = {row: "value is empty" if raw[row].is_valid else "value is NULL" for row in nothing.tolist()}
+        return Column(texts.values, {**texts.errors, **missing})
+
+
+TEXT = Text()
