@@ -69,6 +69,16 @@ class UnknownFormat(TerminalError):
         )
 
 
+class FormatNotLoaded(TerminalError):
+    """A format that is registered, and whose module or object cannot be had. :param target: ``module:attribute``."""
+
+    def __init__(self, name: str, target: str, reason: str) -> None:
+        self.name, self.target, self.reason = name, target, reason
+        super().__init__(
+            f"format {name!r} ({target}) cannot be loaded: {reason}", hint="repair or remove the package that brings it"
+        )
+
+
 class UnknownItem(TerminalError):
     """:param kind: what was looked for; None when anything would have done. :param found: what bears the name."""
 

@@ -37,6 +37,11 @@ class Registry(Generic[Part]):
         others = {found.name: found.value for found in sorted(entry_points(group=self.group), key=lambda e: e.name)}
         return {**self._own, **{name: target for name, target in others.items() if name not in self._own}}
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of this package's own parts."""
+        return tuple(self._own)
+
     def get(self, name: str) -> Part:
         """KeyError, with what there is, when nobody has registered it."""
         if name not in self._loaded:

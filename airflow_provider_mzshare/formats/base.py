@@ -11,7 +11,7 @@ What is wrong in a record is told by row, never raised: an exception is a failur
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
@@ -19,6 +19,10 @@ import pyarrow as pa
 
 Errors = dict[int, str]
 """What is wrong, by the row's number in the batch. Texts name it and never quote the record."""
+
+
+Field = str | int
+"""What tells a field of a record from the others: its name, or its number where it has none."""
 
 
 class Column(NamedTuple):
@@ -50,13 +54,16 @@ class Records:
 
 
 class Reading(ABC):
-    """The records of one batch, read. Each method is called once at most for the same arguments."""
+    """The records of one batch, read. A field is asked for once, and so is the record as a whole."""
 
-    def record_errors(self) -> Errors:
-        """For tables with columns: what is wrong with a record as a whole. It comes before what is wrong in a field."""
+    def record_errors(self, table: TableColumns) -> Errors:
+        """What is wrong with a record as a whole, for a table with columns; that comes before what is wrong in a field.
+
+        A format that does not take columns has none to tell of, here and in ``field``.
+        """
         return {}
 
-    def field(self, name: str, type_name: str, *, as_text: bool) -> Column:
+    def field(self, field: Field, type_name: str, *, as_text: bool) -> Column:
         """One field as a column of this type, which is ``text`` if the field is to be told ``as_text``."""
         raise NotImplementedError
 
@@ -81,8 +88,14 @@ class Format(ABC):
     """The type of the one column ``data``."""
     key_type: ClassVar[Literal["text", "bytea"]] = "text"
     """The type of a key that is included: UTF-8, or as sent."""
-    refused_types: ClassVar[Mapping[str, str]] = {}
-    """Types that no column may have, and why: ``JSON has no bytea; take text``."""
+
+    def refuses(self, type_name: str) -> str | None:
+        """Why no column may have this type: ``JSON has no bytea; take text``. None: it may."""
+        return None
+
+    def fields(self, columns: Sequence[tuple[str, str]]) -> Sequence[Field]:
+        """Which field of a record each column of a table takes."""
+        return [name for name, _ in columns]
 
     @property
     def modules(self) -> Sequence[str]:

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from airflow_provider_mzshare.formats.base import Column, Errors, Format, Reader, Reading, Records, TableColumns
+from airflow_provider_mzshare.formats.base import Column, Errors, Field, Format, Reader, Reading, Records, TableColumns
 from airflow_provider_mzshare.formats.columns import convert
 from airflow_provider_mzshare.formats.jsontext import JsonParser, canonical_json
 
@@ -15,7 +15,9 @@ from airflow_provider_mzshare.formats.jsontext import JsonParser, canonical_json
 class Json(Format):
     name = "json"
     takes_columns = True
-    refused_types = {"bytea": "JSON has no bytea; take text"}  # noqa: RUF012 - as the base declares it
+
+    def refuses(self, type_name: str) -> str | None:
+        return "JSON has no bytea; take text" if type_name == "bytea" else None
 
     def reader(self, tables: Sequence[TableColumns]) -> Reader:
         """Keeping every digit costs time, so it is done only where some column needs it; the rows are the same."""
@@ -34,19 +36,19 @@ class JsonReading(Reading):
     def __init__(self, parser: JsonParser, records: Records) -> None:
         self._parser, self._records = parser, records
 
-    def record_errors(self) -> Errors:
+    def record_errors(self, table: TableColumns) -> Errors:
         return self._objects.errors
 
-    def field(self, name: str, type_name: str, *, as_text: bool) -> Column:
+    def field(self, field: Field, type_name: str, *, as_text: bool) -> Column:
         objects = self._objects.values
         try:
-            values = list(map(itemgetter(name), objects))
+            values = list(map(itemgetter(field), objects))
         except KeyError:
-            values = [each.get(name) for each in objects]
+            values = [each.get(field) for each in objects]
         if as_text:
             values = [v if v is None or type(v) is str else canonical_json(v) for v in values]
         column, errors = convert(values, type_name)
-        return Column(column, {row: f'field "{name}": {text}' for row, text in errors.items()})
+        return Column(column, {row: f'field "{field}": {text}' for row, text in errors.items()})
 
     def plain(self) -> Column:
         return Column(self._records.texts.values, self._documents.errors)

@@ -11,7 +11,9 @@ from airflow_provider_mzshare.formats.json import Json
 class Native(Json):
     name = "none"
     own_columns = True
-    refused_types = {}  # noqa: RUF012 - as the base declares it
+
+    def refuses(self, type_name: str) -> str | None:
+        return None
 
 
 NATIVE = Native()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.core.registry import Registry
-from airflow_provider_mzshare.errors import UnknownFormat
+from airflow_provider_mzshare.errors import FormatNotLoaded, UnknownFormat
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.formats.base import Format
@@ -33,7 +33,11 @@ FORMATS: Registry[Format] = Registry(
 def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise UnknownFormat(name, list(FORMATS))
-    return FORMATS.get(name)
+    try:
+        return FORMATS.get(name)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise FormatNotLoaded(name, FORMATS.targets[name], reason) from error
 
 
 def format_target(name: str) -> str:
@@ -55,7 +59,7 @@ def sql_words() -> tuple[str, ...]:
 
 def words_with_columns() -> tuple[str, ...]:
     """Of these the formats that take a list of columns."""
-    return tuple(word for name in FORMATS if (word := sql_word(name)) and FORMATS.get(name).takes_columns)
+    return tuple(word for name in FORMATS if (word := sql_word(name)) and format_named(name).takes_columns)
 
 
 def any_of(words: Sequence[str]) -> str:

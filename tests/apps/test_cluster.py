@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.embedded.process import LOOPBACK, ServerProcess, free_ports
 from tests.support.kafka import Record, create_topic, produce
+from tests.support.plugins import FORMAT, python_with
 from tests.support.postgres import Postgres
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
@@ -71,16 +73,18 @@ def test_two_workers_write_what_the_model_says(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the catalog on Postgres, as it would be with a cluster."""
+    """With the catalog on Postgres, as it would be with a cluster; and a format that only the driver's Python has."""
     stack = Stack(tmp_path, kafka, Catalog(postgres.url(postgres.create_database())))
     tables = [Table("numbers", (("n", "bigint"),)), Table("raw", format="bytes", include=("key", "timestamp"))]
-    names = [t.name for t in tables]
+    piped = Table("piped", (("whole", "jsonb"),), format="piped")
+    names = [t.name for t in (*tables, piped)]
     topic = create_topic(kafka, 4)
     # More than one task's worth, so that both workers get something to do.
     values = (Record(json.dumps({"n": n}).encode(), key=b"k", partition=n % 4) for n in range(150_000))
     produce(kafka, topic, values)
-    source = stack.create("events", topic, tables)
+    source = stack.create("events", topic, [*tables, piped])
     monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python))
+    monkeypatch.setattr(sys, "executable", str(python_with(FORMAT, tmp_path / "driver")))
     handle = stack.launch(
         source, master=cluster, spark_conf={"spark.driver.host": LOOPBACK, "spark.executor.memory": "512m"}
     )
@@ -96,5 +100,7 @@ def test_two_workers_write_what_the_model_says(
         wait_until(lambda: stack.launcher.status(handle) == "gone", 60, "the driver's end")
         stack.launcher.kill(handle)
     stack.check(topic, tables)
+    found = Counter(row[0] for row in stack.rows("piped"))
+    assert found == Counter([*(f'{{"n":{n}}}' for n in range(150_000)), '{"n":"bad"}'])
     assert {t["spark_jobs"] for t in stack.tick_stats(source) if "spark_jobs" in t} == {1}
     stack.catalog.close()

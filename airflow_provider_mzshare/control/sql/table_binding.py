@@ -65,7 +65,7 @@ class TableBinding(Binding):
             wanted = f"a column list needs FORMAT {any_of(words_with_columns())}"
             self.refuse(columns[0].this, f"{wanted}; FORMAT {sql_word(written)} has the one column {PLAIN_COLUMN}")
         for column in columns:
-            if why := decoder.refused_types.get(column.args["kind"].name):
+            if why := decoder.refuses(column.args["kind"].name):
                 self.refuse(column.args["kind"], f"column {column.name}: {why}")
         return tuple(ColumnSpec(name=c.name, type=from_sql(c.args["kind"].name)) for c in columns)
 

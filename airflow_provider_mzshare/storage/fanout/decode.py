@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
-from airflow_provider_mzshare.formats.base import Errors, Reader, Reading, Records, utf8
+from airflow_provider_mzshare.formats.base import Errors, Field, Reader, Reading, Records, utf8
 from airflow_provider_mzshare.storage.fanout.hashing import (
     Digest,
     Lanes,
@@ -140,7 +140,7 @@ class SharedBatch:
 
     def _member_errors(self, member: MemberPlan, columns: Iterable[_Column]) -> Errors:
         """The record's own error first, then the first bad column's."""
-        errors: Errors = dict(self._reading(member).record_errors()) if member.columns else {}
+        errors: Errors = dict(self._reading(member).record_errors(member.asked)) if member.columns else {}
         for column in columns:
             for row, text in column.errors.items():
                 errors.setdefault(row, text)
@@ -175,22 +175,22 @@ class SharedBatch:
         if not member.columns:
             return [self._once(member.format, make=lambda: _Column(*reading.plain()))]
         return [
-            self._field(member.format, reading, name, type_name, name in member.text_columns)
-            for name, type_name in member.columns
+            self._field(member.format, reading, field, type_name, name in member.text_columns)
+            for field, (name, type_name) in zip(member.fields, member.columns, strict=True)
         ]
 
-    def _field(self, of: str, reading: Reading, name: str, type_name: str, as_text: bool) -> _Column:
+    def _field(self, of: str, reading: Reading, field: Field, type_name: str, as_text: bool) -> _Column:
         def make() -> _Column:
-            return _Column(*reading.field(name, type_name, as_text=as_text))
+            return _Column(*reading.field(field, type_name, as_text=as_text))
 
-        return self._once(of, name, type_name, as_text, make=make)
+        return self._once(of, field, type_name, as_text, make=make)
 
     def _included(self, member: MemberPlan, what: str) -> _Column:
         if what == "timestamp":
             return self._once("timestamp", make=self._make_timestamp)
-        if what == "key" and member.decoder.key_type == "text":
-            return self._once("key", make=self._make_key)
-        return self._input(what)
+        if what != "key" or member.decoder.key_type == "bytea":
+            return self._input(what)
+        return self._once("key", make=self._make_key)
 
     def _input(self, name: str) -> _Column:
         return self._once("input", name, make=lambda: _Column(self._batch.column(name)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -13,7 +13,7 @@ import pyarrow as pa
 from airflow_provider_mzshare.core.arrow_types import Columns, arrow_schema
 from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, INCLUDE_TYPES, PLAIN_COLUMN, SYSTEM_COLUMNS
-from airflow_provider_mzshare.formats.base import Format, TableColumns
+from airflow_provider_mzshare.formats.base import Field, Format, TableColumns
 
 VERSION = 5
 
@@ -46,6 +46,11 @@ class MemberPlan:
     def decoder(self) -> Format:
         found: Format = load(self.format)
         return found
+
+    @cached_property
+    def fields(self) -> Sequence[Field]:
+        """Which field of a record each of the columns takes."""
+        return self.decoder.fields(self.columns)
 
     @property
     def asked(self) -> TableColumns:

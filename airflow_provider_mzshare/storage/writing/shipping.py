@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import airflow_provider_mzshare
-from airflow_provider_mzshare.formats.registry import FORMATS
+from airflow_provider_mzshare.errors import FormatNotLoaded
+from airflow_provider_mzshare.formats.registry import FORMATS, format_named
 
 log = logging.getLogger(__name__)
 
@@ -38,34 +39,34 @@ def pack_writer(folder: Path) -> Path:
     """Write ``mzshare_fanout.zip`` into ``folder`` and return its path."""
     root = Path(airflow_provider_mzshare.__file__).parent
     files = [root / name for name in TRAVELS] + sorted((root / "storage" / "fanout").glob("*.py"))
+    packed = {str(Path(root.name) / file.relative_to(root)): file for file in files}
+    for modules in _formats_of_others():
+        packed.update(module_files(modules))
     target = folder / "mzshare_fanout.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in files:
-            archive.write(file, Path(root.name) / file.relative_to(root))
-        for name, file in sorted(set(module_files(_formats_of_others()))):
+        for name, file in packed.items():
             archive.write(file, name)
     return target
 
 
-def _formats_of_others() -> Iterator[str]:
+def _formats_of_others() -> Iterator[Sequence[str]]:
     """One that cannot be loaded does not stop those that can: its own tables fail, and say why."""
-    for name, target in FORMATS.targets.items():
-        if not target.startswith(f"{airflow_provider_mzshare.__name__}."):
-            try:
-                yield from FORMATS.get(name).modules
-            except Exception:
-                log.exception("format %s (%s) cannot be loaded", name, target)
+    for name in set(FORMATS) - set(FORMATS.own):
+        try:
+            yield format_named(name).modules
+        except FormatNotLoaded as error:
+            log.warning("%s", error.line)
 
 
 def module_files(modules: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """Each module's name in an archive and its file, with the packages that it is in."""
-    for module in modules:
-        parts = module.split(".")
-        for length in range(1, len(parts) + 1):
-            found = find_spec(".".join(parts[:length]))
-            if found and found.origin and found.has_location:
-                inside = [*parts[:length], "__init__"] if found.submodule_search_locations else parts[:length]
-                yield "/".join(inside) + ".py", Path(found.origin)
+    """Modules and the packages they stand in, as names in an archive and files."""
+    parents = {name.rsplit(".", depth)[0] for name in modules for depth in range(1, name.count(".") + 1)}
+    for name in sorted({*modules, *parents}):
+        found = find_spec(name)
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError(f"{name} is to travel to executors, and is not a module of a file", name=name)
+        path = name.replace(".", "/")
+        yield f"{path}/__init__.py" if found.submodule_search_locations else f"{path}.py", Path(found.origin)
 
 
 def worker_conf(master: str) -> dict[str, str]:

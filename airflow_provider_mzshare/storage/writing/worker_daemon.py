@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from airflow_provider_mzshare.connectors.load_generator import generators
-from airflow_provider_mzshare.formats.registry import FORMATS
+from airflow_provider_mzshare.errors import FormatNotLoaded
+from airflow_provider_mzshare.formats.registry import FORMATS, format_named
 from airflow_provider_mzshare.storage.fanout import writer
 
 PRELOADED = (np, pq, writer, generators)
 for name in FORMATS:
-    with contextlib.suppress(Exception):  # one that cannot be loaded fails its own tables, which say why
-        FORMATS.get(name)
+    with contextlib.suppress(FormatNotLoaded):  # its own tables fail, and say why
+        format_named(name)
 
 if __name__ == "__main__":
     from pyspark import daemon

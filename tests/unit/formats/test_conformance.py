@@ -1,0 +1,274 @@
+"""What every format must do, for all that are registered: ours, and one that only the tests' own tree has."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_mzshare.control.sql.script import parse_script, print_statement
+from airflow_provider_mzshare.core.arrow_types import arrow_type
+from airflow_provider_mzshare.core.schema import TYPES
+from airflow_provider_mzshare.formats.base import Records, TableColumns
+from airflow_provider_mzshare.formats.registry import FORMATS, format_target, sql_word
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, decode_batch
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema
+from airflow_provider_mzshare.storage.writing.shipping import pack_writer
+from tests.support.decoding_table import FIELDS
+from tests.support.plugins import FORMAT, installed
+from tests.unit.storage.fanout.records import TICK, batch_of, decode_one, member
+
+with installed(FORMAT, FORMATS):
+    NAMES = tuple(FORMATS)
+    WITH_COLUMNS = tuple(name for name in NAMES if FORMATS.get(name).takes_columns)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _installed() -> Iterator[None]:
+    with installed(FORMAT, FORMATS):
+        yield
+
+
+def test_the_tests_own_format_is_among_them() -> None:
+    assert set(NAMES) == {*FORMATS.own, "piped"}
+
+
+# ── records, of whatever bytes ────────────────────────────────────────────────────────────────────────────────────────
+
+ALL_TYPES = [name for name in TYPES if name != "numeric"] + ["numeric(5,2)", "numeric(38,9)"]
+HUGE = 4 << 20
+RECORDS = [
+    None, b"", b" \n", b"\0", b"\xff\xfe", b"\xef\xbb\xbf{}", b"{}", b"[]", b"null", b'{"c0":1}', b'{"c0":"x"}',
+    b'{"c0":NaN}', b'{"c0":1e400}', b'{"c0":"\\ud800"}', b'{"c0":' + b"[" * 200 + b"]" * 200 + b"}", b"[" * 100_000,
+    b"|", b"1|2", b"1|ann|2.5", b"|".join([b"1"] * 40), b"a,b,c\r\n", b"--- \n- a", b"\x08\x96\x01", b"Obj\x01\x04",
+    "é😀\u2028".encode(), b"9" * 5_000, b'{"c1":"' + b"x" * HUGE + b'"}', b"|" * HUGE, bytes(range(256)) * 64,
+]  # fmt: skip
+SMALL = [value for value in RECORDS if value is None or len(value) < HUGE]
+
+
+def tables(name: str) -> tuple[MemberPlan, ...]:
+    """All shapes that a table of the format can have."""
+    found = FORMATS.get(name)
+    include = tuple((what, f"k_{what}") for what in ("key", "partition", "offset", "timestamp"))
+    plain = [] if found.own_columns else [member(id="plain", format=name, include=include)]
+    if not found.takes_columns:
+        return tuple(plain)
+    taken = [type_name for type_name in ALL_TYPES if not found.refuses(type_name)]
+    wide = tuple((f"c{number}", type_name) for number, type_name in enumerate(taken))
+    singles = [member(("c0", type_name), id=type_name, format=name) for type_name in taken]
+    texts = [member(("c0", "text"), id="as text", format=name, text_columns=("c0",))] if found.own_columns else []
+    return (*plain, *singles, *texts, member(*wide, id="wide", format=name, include=include))
+
+
+def decoded(name: str, values: Sequence[bytes | None], first: int = 0) -> dict[str, Decoded]:
+    keys = [value and value[:9] for value in values]
+    return decode_batch(batch_of(values, keys=keys, first=first), FanoutPlan(TICK, tables(name)))
+
+
+def offsets(part: object) -> list[int]:
+    return part.batch.column("_mz_offset").to_pylist() if part else []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_record_is_a_row_or_an_error_of_every_table(name: str) -> None:
+    found = decoded(name, RECORDS)
+    for table in tables(name):
+        got = found[table.table_id]
+        assert sorted(offsets(got.data) + offsets(got.errors)) == list(range(len(RECORDS))), table.table_id
+        if got.data:
+            assert got.data.batch.schema.equals(data_schema(table))
+            got.data.batch.validate(full=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_null_and_no_bytes_are_told_apart(name: str) -> None:
+    """NULL, a tombstone, is NULL or an error; it is never the empty value."""
+    for table in tables(name):
+        null, empty = decode_one(table, None), decode_one(table, b"")
+        if isinstance(null, dict):
+            assert {null[column] for column, _ in table.value_columns()} == {None}
+        else:
+            assert null == "value is NULL"
+        assert null != empty
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_never_quote_the_record(name: str) -> None:
+    token = b"sesame7391"
+    values = [token, b'{"c0":"' + token + b'"', b'{"c0":"' + token + b'"}', token + b"\xff", token + b"|" + token]
+    for got in decoded(name, values).values():
+        texts = got.errors.batch.column("error").to_pylist() if got.errors else []
+        assert not [text for text in texts if token.decode() in text]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_split_into_batches_gives_the_same_rows_errors_and_hashes(name: str) -> None:
+    values = SMALL * 2
+    random.Random(11).shuffle(values)
+    whole = decoded(name, values)
+    cuts = [0, 1, 2, 9, len(values)]
+    parts = [decoded(name, values[low:high], first=low) for low, high in pairwise(cuts)]
+    check_same(whole, parts)
+
+
+binary = st.one_of(
+    st.none(),
+    st.binary(max_size=60),
+    st.text(max_size=30).map(str.encode),
+    st.text('{}[]":,|\\-+.eE0123456789 truefalsn\n\t\r', max_size=40).map(str.encode),
+    st.dictionaries(
+        st.sampled_from(["c0", "c1", "c5", "x"]), st.one_of(st.integers(), st.text(max_size=5), st.none()), max_size=4
+    ).map(lambda each: json.dumps(each).encode()),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15, deadline=None)
+@given(values=st.lists(binary, min_size=1, max_size=12), data=st.data())
+def test_fuzz_gives_rows_or_errors_however_it_is_split(
+    name: str, values: list[bytes | None], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(values)))
+    parts = [decoded(name, values[:cut]), decoded(name, values[cut:], first=cut)]
+    check_same(decoded(name, values), parts)
+
+
+def check_same(whole: dict[str, Decoded], parts: Sequence[dict[str, Decoded]]) -> None:
+    for table, got in whole.items():
+        for role in ("data", "errors"):
+            pieces = [found for part in parts if (found := getattr(part[table], role))]
+            rows = getattr(got, role)
+            assert (rows.hash if rows else 0) == sum(piece.hash for piece in pieces) % MODULUS, table
+            if rows:
+                assert (
+                    pa.Table.from_batches([piece.batch for piece in pieces])
+                    .combine_chunks()
+                    .to_batches()[0]
+                    .equals(rows.batch)
+                ), table
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_do_not_depend_on_what_other_tables_need(name: str) -> None:
+    together = decoded(name, SMALL)
+    for table in tables(name):
+        batch = batch_of(SMALL, keys=[value and value[:9] for value in SMALL])
+        alone = decode_batch(batch, FanoutPlan(TICK, (table,)))[table.table_id]
+        for role in ("data", "errors"):
+            one, other = getattr(alone, role), getattr(together[table.table_id], role)
+            assert (one and one.hash) == (other and other.hash), table.table_id
+
+
+# ── columns: the strict table ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _as_object(type_name: str, sent: str) -> bytes | None:
+    return f'{{"c0":{sent}}}'.encode()
+
+
+def _as_line(type_name: str, sent: str) -> bytes | None:
+    """Text stands as it is, so that nothing is a wrong text; no text at all is NULL."""
+    if type_name != "text":
+        return None if sent == "null" else sent.encode()
+    text = json.loads(sent)
+    fine = isinstance(text, str) and text and text.isprintable()
+    return text.encode() if fine else None
+
+
+WRITERS: dict[str, Callable[[str, str], bytes | None]] = {"json": _as_object, "none": _as_object, "piped": _as_line}
+"""How a format writes a record of one field that is given as JSON; None where it has no way to say that."""
+
+
+@pytest.mark.parametrize("name", WITH_COLUMNS)
+@pytest.mark.parametrize("row", FIELDS)
+def test_columns_take_what_the_document_says(name: str, row: str) -> None:
+    type_name, cases = FIELDS[row]
+    if FORMATS.get(name).refuses(type_name):
+        return
+    for sent, expected in cases:
+        value = WRITERS[name](type_name, sent)
+        if value is not None:
+            found = decode_one(member(("c0", type_name), format=name), value)
+            wrong = isinstance(expected, str) and expected.startswith('field "a": ')
+            if wrong:
+                assert isinstance(found, str), sent
+                assert found.partition(": ")[2] == expected.partition(": ")[2], sent
+            else:
+                assert found == {"c0": expected}, sent
+
+
+@pytest.mark.parametrize("name", WITH_COLUMNS)
+def test_a_bad_field_harms_only_the_tables_that_use_it(name: str) -> None:
+    found = FORMATS.get(name)
+    columns = (("c0", "bigint"), ("c1", "bigint"))
+    assert len(found.fields(columns)) == 2
+    reading = found.reader([TableColumns(columns)])(Records(batch_of(RECORDS[:10])))
+    for field in found.fields(columns):
+        column = reading.field(field, "bigint", as_text=False)
+        assert column.values.type == arrow_type("bigint")
+        assert all(column.values[row].as_py() is None for row in column.errors)
+
+
+# ── what the rest of the program asks ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_format_says_what_statements_ask_of_it(name: str) -> None:
+    found = FORMATS.get(name)
+    assert found.name == name
+    assert re.fullmatch("[a-z][a-z0-9_]*", name), "its name in capitals is a word of SQL"
+    assert found.plain_type in TYPES
+    assert found.key_type in ("text", "bytea")
+    assert found.takes_columns or not found.own_columns
+    assert any(not found.refuses(type_name) for type_name in ALL_TYPES)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if sql_word(name)])
+def test_its_word_is_read_and_printed(name: str) -> None:
+    columns = " (a bigint)" if FORMATS.get(name).takes_columns else ""
+    text = f"CREATE TABLE public.t{columns} FROM SOURCE public.s FORMAT {name.upper()} INCLUDE KEY"
+    (statement,) = parse_script(text)[0].statements
+    assert statement.format == name  # type: ignore[union-attr]
+    assert print_statement(statement) == text
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(pack_writer(tmp_path_factory.mktemp("packed")))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_executor_reads_it_with_what_travels(name: str, packed: str) -> None:
+    """It has pyarrow and numpy, and none of our packages: neither an entry point nor a file."""
+    paths = [path for path in sys.path if path.endswith("site-packages")]
+    code = f"""
+import sys
+sys.path[:] = [{packed!r}, *(p for p in sys.path if not p.endswith("site-packages")), *{paths!r}]
+import importlib.abc
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pydantic", "pyspark", "airflow", "sqlglot", "deltalake", "pandas"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
+from airflow_provider_mzshare.storage.fanout.decode import decode_batch
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+import airflow_provider_mzshare, pyarrow as pa
+assert {packed!r} in airflow_provider_mzshare.__file__
+plan = FanoutPlan(1, (MemberPlan("u1", {format_target(name)!r}, (), (("key", "k"),), "", ""),))
+rows = [{{"key": b"k", "value": b"{{}}", "partition": 0, "offset": 0, "timestamp": None}}]
+batch = pa.RecordBatch.from_pylist(rows, schema=INPUT_SCHEMA)
+print(decode_batch(batch, FanoutPlan.from_json(plan.to_json()))["u1"].data.batch.num_rows)
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.stdout.split() == ["1"], ran.stderr
