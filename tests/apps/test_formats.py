@@ -50,14 +50,14 @@ def test_a_source_is_read_in_a_format_that_another_package_brings(
     try:
         mzshare("start", "events")
         stack.wait_caught_up(source, ["people"], timeout=300)
-        rows = json.loads(mzshare("read", "people", "-o", "json"))["rows"]
+        rows = json.loads(mzshare("read", "people", "-o", "json"))
         assert [(row["id"], row["name"]) for row in rows] == [(1, "ann"), (2, None), (5, "zoë")]
         assert set(stack.rows("people")) == {
             (1, "ann", b"\xff", 0, 0),
             (2, None, b"\xff", 0, 1),
             (5, "zoë", b"\xff", 0, 6),
         }
-        errors = json.loads(mzshare("read", "people", "--errors", "-o", "json"))["rows"]
+        errors = json.loads(mzshare("read", "people", "--errors", "-o", "json"))
         assert [row["error"] for row in errors] == [
             "field 1: not valid JSON",
             "3 fields, not 2",
