@@ -178,6 +178,27 @@ class BadConnection(TerminalError):
     """A connection whose content we do not accept; the message names the key."""
 
 
+class UnknownKind(TerminalError):
+    """A source of a kind that no installed package has. :param known: the kinds that there are."""
+
+    def __init__(self, kind: str, known: list[str]) -> None:
+        self.kind, self.known = kind, known
+        super().__init__(
+            f"there is no connector {kind!r} here; there are: {', '.join(known)}",
+            hint="install the package that registers it, wherever mzshare and its apps run",
+        )
+
+
+class KindNotLoaded(TerminalError):
+    """A connector that is registered and cannot be loaded. :param target: ``module:attribute`` that it names."""
+
+    def __init__(self, kind: str, target: str, reason: str) -> None:
+        self.kind, self.target, self.reason = kind, target, reason
+        super().__init__(
+            f"connector {kind!r} ({target}) cannot be loaded: {reason}", hint="install or repair the package it is from"
+        )
+
+
 class UpstreamUnreachable(TransientError):
     pass
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.core.specs import ColumnSpec, Start
 
 
+REQUEST_SECONDS = 10.0
+"""How long one question to an upstream may take, unless somebody says otherwise."""
+
+
 @dataclass(frozen=True)
 class ReferenceInfo:
     """Something that can be exported from an upstream, as it is there now.
@@ -27,6 +31,7 @@ class ReferenceInfo:
     :param columns: its own columns; None where the upstream does not know of any and a format must say.
     :param keys: the columns that tell its rows apart; empty where there are none.
     :param partitions: which of the upstream's partitions carry it; empty is all of them, also those still to come.
+    :param database: what may stand in front of its schema; None where nothing may.
     """
 
     namespace: str | None
@@ -34,6 +39,7 @@ class ReferenceInfo:
     columns: tuple[ColumnSpec, ...] | None = None
     keys: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
+    database: str | None = None
 
 
 class Described(Protocol):
@@ -151,3 +157,15 @@ class Records(Protocol):
     def __enter__(self) -> Records: ...
 
     def __exit__(self, *exc: Any) -> None: ...
+
+
+class Connector(Protocol):
+    """One source's way to its upstream."""
+
+    def upstream(self, *, timeout: float = REQUEST_SECONDS) -> Upstream: ...
+
+    def reader(self, spark: Any) -> Reader: ...
+
+    def records(self) -> Records:
+        """For a check that reads the source again, apart from Spark."""
+        ...

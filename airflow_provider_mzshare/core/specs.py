@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
 
+from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.schema import check_type
 
 DAY_SECONDS = 86_400
+FIND_KIND = "airflow_provider_mzshare.connectors.registry:find_kind"
 
 
 class Spec(BaseModel):
@@ -46,46 +58,18 @@ class LegacySpec(Spec):
     """Options of single columns that stand on the source, ``reference.column``."""
 
 
-class KafkaSourceSpec(Spec):
-    version: Literal[1] = 1
-    kind: Literal["kafka"] = "kafka"
-    connection: str
-    topic: str
-    start: Start = Start()
-    legacy: LegacySpec | None = None
-
-
-Generator = Literal["counter", "auction", "key_value"]
-
-
-class LoadGeneratorSpec(Spec):
-    """A source that makes its records up: the same for the same seed, as far as its clock has come."""
+class SourceSpec(Spec):
+    """What the spec of every kind of source has. The rest is the kind's own: ``ConnectorKind.spec``."""
 
     version: Literal[1] = 1
-    kind: Literal["load_generator"] = "load_generator"
-    generator: Generator
-    seed: int = 0
-    tick_interval_ms: int = Field(default=1_000, ge=1)
-    """How often the generator makes records."""
-    batch_size: int = Field(default=1, ge=1, le=1_000_000)
-    """Records of each partition that it makes at once."""
-    up_to: int | None = Field(default=None, ge=0, le=10**15)
-    """``counter``, ``key_value``: so many records per partition and no more; ``auction``: bids."""
-    keys: int = Field(default=100, ge=1, le=10**12)
-    """``key_value``: of each partition."""
-    value_size: int = Field(default=16, ge=1, le=1 << 20)
-    """``key_value``: bytes of a value."""
-    partitions: int = Field(default=1, ge=1, le=64)
-    """``key_value``; the other generators have one per output."""
+    kind: str
     legacy: LegacySpec | None = None
 
-
-SourceSpec = Annotated[KafkaSourceSpec | LoadGeneratorSpec, Field(discriminator="kind")]
-_SOURCE_SPEC: TypeAdapter[KafkaSourceSpec | LoadGeneratorSpec] = TypeAdapter(SourceSpec)
-
-
-def parse_source_spec(text: str) -> KafkaSourceSpec | LoadGeneratorSpec:
-    return _SOURCE_SPEC.validate_json(text)
+    @model_serializer(mode="wrap")
+    def _legacy_last(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Behind the kind's own fields, where it stands in every catalog."""
+        fields: dict[str, Any] = dump(self)
+        return {**{name: value for name, value in fields.items() if name != "legacy"}, "legacy": fields["legacy"]}
 
 
 class ColumnSpec(Spec):
@@ -106,27 +90,21 @@ class Include(Spec):
     name: str
 
 
-class KafkaExportDetails(Spec):
-    """What the source needs to know to fill the table, resolved when it was made."""
+class ExportDetails(Spec):
+    """What the source needs to know to fill a table, resolved when it was made: ``ConnectorKind.details``."""
 
     version: Literal[1] = 1
-    kind: Literal["kafka"] = "kafka"
-    topic: str
-    metadata_columns: tuple[Include, ...] = ()
+    kind: str
 
 
-class LoadGeneratorExportDetails(Spec):
-    version: Literal[1] = 1
-    kind: Literal["load_generator"] = "load_generator"
-    output: str
-    partitions: tuple[int, ...]
-    """Which of the source's partitions carry this output."""
-    columns: tuple[ColumnSpec, ...]
-    """All that the output had when the table was made, also those that were excluded."""
-    keys: tuple[str, ...] = ()
+def _details_by_kind(value: Any) -> Any:
+    """As their kind reads them. Connectors stand above this package, so their registry is found by its name."""
+    if isinstance(value, Mapping):
+        return load(FIND_KIND)(str(value.get("kind"))).details.model_validate(value)
+    return value
 
 
-ExportDetails = Annotated[KafkaExportDetails | LoadGeneratorExportDetails, Field(discriminator="kind")]
+AnyExportDetails = Annotated[SerializeAsAny[ExportDetails], BeforeValidator(_details_by_kind)]
 
 
 class ExportDataConfig(Spec):
@@ -158,7 +136,7 @@ class TableSpec(Spec):
     """False: nothing of the source's history belongs to the table; it begins at what comes next."""
     text_columns: tuple[str, ...] = ()
     exclude_columns: tuple[str, ...] = ()
-    details: ExportDetails | None = None
+    details: AnyExportDetails | None = None
     """None for tables from before these were kept."""
 
     def data_config(self) -> ExportDataConfig:

@@ -8,45 +8,86 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from airflow_provider_mzshare.connectors.kind import ConnectorKind, Written
+from airflow_provider_mzshare.connectors.registry import find_kind
 from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.sql.column_lists import parse_columns, parse_type
 from airflow_provider_mzshare.control.sql.durations import parse_duration
-from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
-from airflow_provider_mzshare.core.specs import DAY_SECONDS, ColumnSpec, Include, KafkaSourceSpec, Start
+from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS, read_number
+from airflow_provider_mzshare.core.options import Option, OptionValue
+from airflow_provider_mzshare.core.specs import DAY_SECONDS, ColumnSpec, Include, SourceSettings
 from airflow_provider_mzshare.errors import StatementError
 from airflow_provider_mzshare.formats.registry import FORMATS
 
 Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]
 
+DEFAULT_KIND = "kafka"
+"""Of those who say nothing of a kind: operators had no other."""
 TABLE_FIELDS = ("name", "columns", "format", "include", "reference", "snapshot", "options")
 TABLE_OPTIONS = ("on_decode_error", "retain_history", "text_columns", "exclude_columns")
-SOURCE_OPTIONS = {name.lower().replace(" ", "_"): setting for name, setting in SOURCE_SETTINGS.items()}
+SOURCE_OPTIONS = {setting.name: setting for setting in SOURCE_SETTINGS.values()}
 
 
 def source_statement(
     name: str,
     *,
-    connection: str,
-    topic: str,
-    start_offsets: Sequence[int] | None = None,
-    start_timestamp: int | None = None,
+    kind: str = DEFAULT_KIND,
+    connection: str | None = None,
     options: Mapping[str, Any] | None = None,
+    **upstream: Any,
 ) -> str:
-    """:param options: as ``{"trigger_interval": "500ms", "backfill_rate": 1000}``."""
-    if start_offsets and start_timestamp is not None:
-        raise StatementError("start_offsets and start_timestamp exclude each other")
-    start = Start()
-    if start_offsets:
-        asked = {str(number): _whole("start_offsets", offset) for number, offset in enumerate(start_offsets)}
-        start = Start(mode="offset", asked=asked)
-    elif start_timestamp is not None:
-        start = Start(mode="timestamp", timestamp=_whole("start_timestamp", start_timestamp))
-    spec = KafkaSourceSpec(connection=connection, topic=topic, start=start)
-    return sql.print_statement(
-        sql.CreateSource(typed_name(name), True, connection, spec, _source_settings(options or {}))
+    """:param options: settings of the source, as ``{"trigger_interval": "500ms", "backfill_rate": 1000}``.
+    :param upstream: what its kind needs to know, by the words of its options: ``topic="t"``, ``start_offsets=[3, 4]``.
+    """
+    check_upstream(kind, connection, upstream)
+    found = find_kind(kind)
+    variant = upstream.get(found.variant_field)
+    spec = found.read(
+        Written(
+            connection if found.takes_connection else None,
+            str(variant).upper().replace("_", " ") if variant else None,
+            {o.words: _upstream_value(found, o, upstream[o.name]) for o in found.options if _given(upstream, o.name)},
+        )
     )
+    return sql.print_statement(
+        sql.CreateSource(typed_name(name), True, found.connection_name(spec), spec, _source_settings(options or {}))
+    )
+
+
+def check_upstream(kind: str, connection: str | None, upstream: Mapping[str, Any]) -> None:
+    """That nothing is missing and all is known; the values may be templates still."""
+    found = find_kind(kind)
+    required = [option.name for option in found.options if option.required]
+    required += [found.variant_field] if found.variants else []
+    _check_known(f"argument of a {found.title} source", upstream, [*required, *(o.name for o in found.options)])
+    needed = {**upstream, "connection": connection} if found.takes_connection else upstream
+    for name in (["connection"] if found.takes_connection else []) + required:
+        if not _given(needed, name):
+            raise StatementError(f"a {found.title} source needs {name}")
+    for option in found.options:
+        other = next((o.name for o in found.options if o.words == option.excludes), "")
+        if _given(upstream, option.name) and _given(upstream, other):
+            raise StatementError(f"{other} and {option.name} exclude each other")
+
+
+def _given(upstream: Mapping[str, Any], name: str) -> bool:
+    """No offsets at all are none asked for."""
+    return upstream.get(name) is not None and upstream[name] not in ((), [])
+
+
+def _upstream_value(kind: ConnectorKind[Any], option: Option, value: Any) -> OptionValue:
+    if option.type == "wholes":
+        return tuple(_whole(option.name, number) for number in value)
+    if option.type in ("name", "text"):
+        return str(value)
+    if option.type != "duration":
+        return _whole(option.name, value)
+    try:
+        return read_number(option, str(value), kind.spec, option.name)
+    except ValueError as error:
+        raise StatementError(str(error)) from None
 
 
 def table_statement(source: str, table: Mapping[str, Any]) -> str:
@@ -137,7 +178,7 @@ def _source_settings(options: Mapping[str, Any]) -> dict[str, int | float]:
     for name, value in options.items():
         setting = SOURCE_OPTIONS[name]
         try:
-            settings[setting.field] = setting.read(name, str(value))
+            settings[setting.field] = read_number(setting, str(value), SourceSettings, name)
         except ValueError as error:
             raise StatementError(f"source option {name}: {error}") from None
     return settings

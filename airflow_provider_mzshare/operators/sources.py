@@ -7,12 +7,13 @@ from typing import Any
 
 from airflow.sdk import Context
 
+from airflow_provider_mzshare.hooks.definitions import DEFAULT_KIND, check_upstream
 from airflow_provider_mzshare.links import StatusLink
 from airflow_provider_mzshare.operators.base import MzShareOperator
 
 
 class CreateSourceOperator(MzShareOperator):
-    """Define a source on a Kafka topic; nothing is read until it has a table and is started.
+    """Define a source on a Kafka topic, or on any other upstream; nothing is read until it has a table and is started.
 
     The same definition again changes nothing; another one under the same name fails and is not retried.
 
@@ -22,10 +23,13 @@ class CreateSourceOperator(MzShareOperator):
     :param start_offsets: begin at these offsets, in the order of partitions; default: the earliest records. (templated)
     :param start_timestamp: begin at this time, milliseconds since 1970. (templated)
     :param options: settings of the source, as ``{"trigger_interval": "500ms", "backfill_rate": 1000}``. (templated)
+    :param kind: of the source, if it is not Kafka: ``load_generator``.
+    :param conn_id: the Airflow connection to an upstream of that kind, if it needs one. (templated)
+    :param upstream: what that kind needs to know, as ``{"generator": "auction", "up_to": 1000}``. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "source", "kafka_conn_id", "topic", "start_offsets", "start_timestamp", "options",
+        "source", "kafka_conn_id", "topic", "start_offsets", "start_timestamp", "options", "conn_id", "upstream",
         *MzShareOperator.template_fields,
     )  # fmt: skip
     operator_extra_links = (StatusLink(),)
@@ -34,29 +38,39 @@ class CreateSourceOperator(MzShareOperator):
         self,
         *,
         source: str,
-        kafka_conn_id: str,
-        topic: str,
+        kafka_conn_id: str | None = None,
+        topic: str | None = None,
         start_offsets: Sequence[int] | None = None,
         start_timestamp: int | str | None = None,
         options: Mapping[str, Any] | None = None,
+        kind: str = DEFAULT_KIND,
+        conn_id: str | None = None,
+        upstream: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.source, self.kafka_conn_id, self.topic = source, kafka_conn_id, topic
         self.start_offsets, self.start_timestamp, self.options = start_offsets, start_timestamp, options
+        self.kind, self.conn_id, self.upstream = kind, conn_id, upstream
+        if isinstance(upstream, Mapping | None):  # else it is another task's answer, and not there yet
+            check_upstream(kind, kafka_conn_id or conn_id, self._upstream())
 
     def perform(self, context: Context) -> str | None:
         """Returns the source's full name."""
         result = self.hook.create_source(
             self.source,
-            connection=self.kafka_conn_id,
-            topic=self.topic,
-            start_offsets=self.start_offsets,
-            start_timestamp=self.start_timestamp,
+            kind=self.kind,
+            connection=self.kafka_conn_id or self.conn_id,
             options=self.options,
+            **self._upstream(),
         )
         self.log.info(result.message)
         return result.name
+
+    def _upstream(self) -> dict[str, Any]:
+        """Arguments of their own are given as such, the others together."""
+        own = {"topic": self.topic, "start_offsets": self.start_offsets, "start_timestamp": self.start_timestamp}
+        return {**{name: value for name, value in own.items() if value is not None}, **(self.upstream or {})}
 
 
 class DropSourceOperator(MzShareOperator):

@@ -22,6 +22,7 @@ from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.connectors.load_generator.generators import records
 from airflow_provider_mzshare.connectors.load_generator.plan import Range, read_incarnation
 from airflow_provider_mzshare.connectors.load_generator.reader import LoadGeneratorReader
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.connectors.load_generator.upstream import LoadGeneratorUpstream, plan_of
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
@@ -32,7 +33,7 @@ from airflow_provider_mzshare.control.supervision.starting import Starter
 from airflow_provider_mzshare.control.upstreams import connect, open_upstream
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, SourceSettings, Start, TableSpec
+from airflow_provider_mzshare.core.specs import SourceSettings, Start, TableSpec
 from airflow_provider_mzshare.settings import Settings
 from tests.apps.test_cluster import bare_python, cluster  # noqa: F401  fixtures
 from tests.support.generated import OUTPUTS, Model, table_of

@@ -11,12 +11,13 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogMember, CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome, Tick, Written
 
 TOPIC_ID = "topic-id-1"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
@@ -17,7 +18,7 @@ from airflow_provider_mzshare.control.catalog.log.writers import CatalogMember
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import ColumnSpec, Include, KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.commit import FileWritten, commit_tick

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
-from airflow_provider_mzshare.core.specs import ColumnSpec, LoadGeneratorExportDetails, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorExportDetails, LoadGeneratorSpec
+from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 
 OUTPUTS = ("organizations", "users", "accounts", "auctions", "bids")
 EVERY = {"organizations": 8, "users": 4, "accounts": 4, "auctions": 2, "bids": 1}

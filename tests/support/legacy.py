@@ -12,6 +12,8 @@ from typing import Any
 
 from sqlalchemy import insert, inspect, text
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaExportDetails, KafkaSourceSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorExportDetails, LoadGeneratorSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow, ViewRow
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
@@ -22,16 +24,7 @@ from airflow_provider_mzshare.control.upgrade.plan import Action
 from airflow_provider_mzshare.control.views.resolving import resolve
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import (
-    ColumnSpec,
-    Include,
-    KafkaExportDetails,
-    KafkaSourceSpec,
-    LegacySpec,
-    LoadGeneratorExportDetails,
-    LoadGeneratorSpec,
-    TableSpec,
-)
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, LegacySpec, TableSpec
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
 from tests.support.catalog import TOPIC_ID
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import Generator, LoadGeneratorSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import flags, items
@@ -16,7 +18,7 @@ from airflow_provider_mzshare.control.statements.handlers.show import create_sql
 from airflow_provider_mzshare.control.statements.run import execute_script, run_transactions
 from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import Generator, KafkaSourceSpec, LegacySpec, LoadGeneratorSpec
+from airflow_provider_mzshare.core.specs import LegacySpec
 from airflow_provider_mzshare.core.ticklog.state import Done, Tick
 
 OUTPUTS = ["accounts", "auctions", "bids", "organizations", "users"]

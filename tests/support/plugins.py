@@ -16,6 +16,8 @@ from airflow_provider_mzshare.core.registry import Registry
 ROOT = Path(__file__).parents[2]
 FORMAT = ROOT / "tests" / "plugins" / "format"
 """``piped``."""
+CONNECTOR = ROOT / "tests" / "plugins" / "connector"
+"""``numbered_lines``."""
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from airflow_provider_mzshare.compute.masters import backfill_master
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.kafka.reader import KafkaReader
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
@@ -36,7 +37,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, find_source, find_table
 from airflow_provider_mzshare.control.catalog.queries import reads
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId, new_job_id
-from airflow_provider_mzshare.core.specs import ColumnSpec, Include, KafkaSourceSpec, SourceSettings, Start, TableSpec
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, SourceSettings, Start, TableSpec
 from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
 from airflow_provider_mzshare.core.ticklog.state import TableState
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka

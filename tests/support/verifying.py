@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
@@ -21,7 +22,7 @@ from airflow_provider_mzshare.control.lifecycle.verification import Verified, ve
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import ColumnSpec, KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection

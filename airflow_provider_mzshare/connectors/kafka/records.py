@@ -15,6 +15,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
+from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS
 from airflow_provider_mzshare.connectors.kafka.clients import Clients, Deadline
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.record_times import from_millis
@@ -22,7 +23,6 @@ from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import NotAuthorized, UpstreamChanged
 
-REQUEST_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
 """How long a broker may give nothing at all before the read is given up."""
 _POLL_SECONDS = 0.05

@@ -14,7 +14,7 @@ from typing import TypeVar
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
-from airflow_provider_mzshare.connectors.base import Inspection, ReferenceInfo
+from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Inspection, ReferenceInfo
 from airflow_provider_mzshare.connectors.kafka import sampling, starts
 from airflow_provider_mzshare.connectors.kafka.clients import Clients, Deadline, NotReady
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
@@ -28,7 +28,6 @@ _LATEST: OffsetSpec = OffsetSpec.latest()
 NO_SUCH_TIME = -1
 """The offset of a time after the last record."""
 
-REQUEST_SECONDS = 10.0
 INSPECT_SECONDS = 14.0
 """All the checks of a CREATE SOURCE together."""
 

@@ -16,8 +16,9 @@ from airflow_provider_mzshare.connectors.load_generator.plan import (
     new_incarnation,
     read_incarnation,
 )
+from airflow_provider_mzshare.connectors.load_generator.specs import DATABASE, LoadGeneratorSpec
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import ColumnSpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.specs import ColumnSpec, Start
 from airflow_provider_mzshare.errors import UpstreamChanged
 
 SAMPLES = 20
@@ -78,6 +79,7 @@ class LoadGeneratorUpstream:
                 columns=tuple(ColumnSpec(name=name, type=type_name) for name, type_name in output.columns),
                 keys=output.keys,
                 partitions=output.partitions,
+                database=DATABASE,
             )
             for output in OUTPUTS[generator]
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from airflow_provider_mzshare.connectors.registry import CONNECTORS
 from airflow_provider_mzshare.control.relations.dialects import Dialect
 from airflow_provider_mzshare.control.relations.objects import key_format, value_format
 from airflow_provider_mzshare.control.relations.relation import Column, Relation
@@ -27,23 +30,57 @@ def _references(d: Dialect) -> str:
     )
 
 
-def _kafka_tables(d: Dialect) -> str:
+_OF_SOURCE = "JOIN sources AS o ON o.id = t.source_id"
+PLANNED = ("postgres", "mysql")
+"""Kinds that are to come; who asks for their tables gets none yet."""
+
+
+def _records_of(kind: str, title: str) -> Relation:
+    """Tables whose records a format decodes."""
+
+    def query(d: Dialect) -> str:
+        columns = (
+            f"{d.field('t.spec', 'reference')}, {d.field('t.spec', 'envelope')}, "
+            f"{key_format(d, 't.spec')}, {value_format(d, 't.spec')}"
+        )
+        return exported(columns, _OF_SOURCE, f"AND p.source_id IS NULL AND {_is_of(d, kind)}")
+
+    about = f"Tables that are fed from {title}."
     columns = (
-        f"{d.field('t.spec', 'reference')}, {d.field('t.spec', 'envelope')}, "
-        f"{key_format(d, 't.spec')}, {value_format(d, 't.spec')}"
+        Column("id", "the table"),
+        Column("topic", "which feeds it"),
+        Column("envelope_type", "`none`"),
+        Column("key_format", "`text` or `bytes`, if it includes the key"),
+        Column("value_format", "`json`, `text` or `bytes`"),
     )
-    source = "JOIN sources AS o ON o.id = t.source_id"
-    return exported(columns, source, f"AND p.source_id IS NULL AND {d.field('o.spec', 'kind')} = 'kafka'")
+    return Relation("mz_internal", f"mz_{kind}_source_tables", about, columns, query)
 
 
-def _tables_of(kind: str) -> Relation:
+def _tables_of(kind: str, more: str = "") -> Relation:
+    """Tables that are tables upstream as well."""
+
     def query(d: Dialect) -> str:
         columns = f"{d.field('t.spec', 'namespace')}, {d.field('t.spec', 'reference')}"
-        source = "JOIN sources AS o ON o.id = t.source_id"
-        return exported(columns, source, f"AND {d.field('o.spec', 'kind')} = '{kind}'")
+        return exported(columns, _OF_SOURCE, f"AND {_is_of(d, kind)}")
 
-    about = f"Which upstream table feeds which table. Empty: there are no `{kind.upper()}` sources yet."
+    about = f"Which upstream table feeds which table.{more}"
     return Relation("mz_internal", f"mz_{kind}_source_tables", about, _UPSTREAM_TABLE, query)
+
+
+def _is_of(d: Dialect, kind: str) -> str:
+    return f"{d.field('o.spec', 'kind')} = '{kind}'"
+
+
+def _of_kinds() -> Iterator[Relation]:
+    """Those that kinds of sources have for themselves. Of our own kinds: what else is installed here is not there."""
+    for kind in map(CONNECTORS.get, CONNECTORS.own):
+        if kind.relation == "records":
+            yield _records_of(kind.kind, kind.title)
+        elif kind.relation == "tables":
+            yield _tables_of(kind.kind)
+    for name in PLANNED:
+        if name not in CONNECTORS.own:
+            yield _tables_of(name, f" Empty: there are no `{name.upper()}` sources yet.")
 
 
 def _exports(d: Dialect) -> str:
@@ -74,21 +111,7 @@ EXPORTS = (
         ),
         _references,
     ),
-    Relation(
-        "mz_internal",
-        "mz_kafka_source_tables",
-        "Tables that are fed from Kafka.",
-        (
-            Column("id", "the table"),
-            Column("topic", "which feeds it"),
-            Column("envelope_type", "`none`"),
-            Column("key_format", "`text` or `bytes`, if it includes the key"),
-            Column("value_format", "`json`, `text` or `bytes`"),
-        ),
-        _kafka_tables,
-    ),
-    _tables_of("postgres"),
-    _tables_of("mysql"),
+    *_of_kinds(),
     Relation(
         "mz_internal",
         "mz_source_exports",

@@ -68,8 +68,8 @@ def _create_source(generator: Generator, node: nodes.CreateSource) -> str:
     text += f" FROM {node.text('kind')}"
     if connection := generator.sql(node, "connection"):
         text += f" CONNECTION {connection}"
-    if load := node.text("generator"):
-        text += f" {load}"
+    if variant := node.text("variant"):
+        text += f" {variant}"
     text += _list(generator, node.expressions) + _decoding(generator, node)
     if outputs := node.args.get("outputs"):
         text += f" FOR {outputs.name}{_list(generator, outputs.expressions)}"

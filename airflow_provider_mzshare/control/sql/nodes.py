@@ -45,11 +45,11 @@ class Subsource(exp.Expression):
 class CreateSource(exp.Expression):
     """``expressions`` are the upstream's options, ``settings`` those of ``WITH``; from ``columns`` on it is old syntax.
 
-    ``connection`` or ``generator`` is given, as its kind needs.
+    ``connection`` and ``variant`` are given as its kind needs.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
-        "this": True, "exists": False, "kind": True, "connection": False, "generator": False, "expressions": False,
+        "this": True, "exists": False, "kind": True, "connection": False, "variant": False, "expressions": False,
         "settings": False, "columns": False, "format": False, "include": False, "envelope": False, "outputs": False,
         "progress": False,
     }  # fmt: skip

@@ -7,11 +7,12 @@ from typing import Any
 
 from sqlglot import exp
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.sql import object_printing, source_printing, table_printing, values
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.core.specs import SourceSpec, TableSpec
 
 
 def print_statement(statement: values.Statement) -> str:
@@ -21,12 +22,12 @@ def print_statement(statement: values.Statement) -> str:
 
 def print_create_source(
     name: QualifiedName,
-    spec: KafkaSourceSpec | LoadGeneratorSpec,
+    spec: SourceSpec,
     settings: Mapping[str, int | float],
     output: values.Output | None = None,
 ) -> str:
     """``settings`` are fields of SourceSettings; those that are there are printed."""
-    connection = spec.connection if isinstance(spec, KafkaSourceSpec) else None
+    connection = kind_of(spec).connection_name(spec)
     return print_statement(values.CreateSource(name, False, connection, spec, settings, output))
 
 

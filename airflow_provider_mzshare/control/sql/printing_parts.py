@@ -30,10 +30,6 @@ def option(name: str, value: exp.Expr | None) -> nodes.Option:
     return nodes.Option(this=name, expression=value)
 
 
-def number(value: int) -> exp.Literal:
-    return exp.Literal(this=str(value), is_string=False)
-
-
 def column_definitions(columns: Sequence[ColumnSpec]) -> list[exp.Expr]:
     return [exp.ColumnDef(this=identifier(c.name), kind=exp.Var(this=to_sql(c.type))) for c in columns]
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from sqlglot import exp
 
+from airflow_provider_mzshare.connectors.kind import Clause, ConnectorKind, Written
+from airflow_provider_mzshare.connectors.registry import kinds_by_words
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql import values as items
 from airflow_provider_mzshare.control.sql.binding_parts import as_sql, parts, qualified_name
-from airflow_provider_mzshare.control.sql.names import QualifiedName, check_name
-from airflow_provider_mzshare.control.sql.options import GENERATOR_OPTIONS, SOURCE_SETTINGS
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS, read_number, read_option
 from airflow_provider_mzshare.control.sql.table_binding import TableBinding
 from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
-
-SEVERAL_OUTPUTS = ("AUCTION",)
-"""The generators that have more than one."""
+from airflow_provider_mzshare.core.options import OptionValue
+from airflow_provider_mzshare.core.specs import LegacySpec, SourceSettings, SourceSpec
 
 
 def _column_path(path: nodes.Path) -> str:
@@ -26,44 +25,34 @@ def _column_path(path: nodes.Path) -> str:
 
 class SourceBinding(TableBinding):
     def _create_source(self, node: nodes.CreateSource) -> items.CreateSource:
-        legacy = self._legacy(node)
-        spec = self._kafka(node, legacy) if node.text("kind") == "KAFKA" else self._generator(node, legacy)
+        kind, legacy = kinds_by_words()[node.text("kind")], self._legacy(node)
+        spec = self._spec(node, kind).model_copy(update={"legacy": legacy})
         single = legacy is not None and legacy.shape == "single"
         return items.CreateSource(
             name=qualified_name(node.this),
             if_not_exists=bool(node.args.get("exists")),
-            connection=spec.connection if isinstance(spec, KafkaSourceSpec) else None,
+            connection=kind.connection_name(spec),
             spec=spec,
             settings=self._settings(node),
             output=self._output(node, node.args.get("columns") or ()) if single else None,
         )
 
-    def _kafka(self, node: nodes.CreateSource, legacy: LegacySpec | None) -> KafkaSourceSpec:
-        options = {option.name: option for option in node.expressions}
-        if "TOPIC" not in options:
-            self.refuse(node, "a KAFKA source needs TOPIC '…'")
-        topic, connection = options["TOPIC"].expression, node.args["connection"].name
-        self._checked(topic, lambda: check_name(topic.name, "a topic"))
-        return KafkaSourceSpec(connection=connection, topic=topic.name, start=self._start(options), legacy=legacy)
-
-    def _start(self, options: dict[str, nodes.Option]) -> Start:
-        offsets, timestamp = options.get("START OFFSET"), options.get("START TIMESTAMP")
-        if offsets and timestamp:
-            self.refuse(timestamp, "START OFFSET and START TIMESTAMP exclude each other")
-        if offsets:
-            asked = {str(number): int(offset.name) for number, offset in enumerate(offsets.expression.expressions)}
-            return Start(mode="offset", asked=asked)
-        if timestamp:
-            return Start(mode="timestamp", timestamp=int(timestamp.expression.name))
-        return Start()
-
-    def _generator(self, node: nodes.CreateSource, legacy: LegacySpec | None) -> LoadGeneratorSpec:
-        values: dict[str, Any] = {}
-        for option in node.expressions:
-            setting, literal = GENERATOR_OPTIONS[option.name], option.expression
-            values[setting.field] = self._checked(literal, lambda: setting.read(option.name, literal.name))  # noqa: B023
-        generator = node.text("generator").lower().replace(" ", "_")
-        return LoadGeneratorSpec(generator=cast("Any", generator), legacy=legacy, **values)
+    def _spec(self, node: nodes.CreateSource, kind: ConnectorKind[Any]) -> SourceSpec:
+        given = {option.name: option for option in node.expressions}
+        values: dict[str, OptionValue] = {}
+        for option in kind.options:
+            if option.words in given:
+                if option.excludes in given:
+                    self.refuse(given[option.words], f"{option.excludes} and {option.words} exclude each other")
+                literal = given[option.words].expression
+                values[option.words] = self._checked(literal, lambda: read_option(option, literal, kind.spec))  # noqa: B023
+            elif option.required:
+                example = "'…'" if option.type in ("name", "text", "duration") else "…"
+                self.refuse(node, f"a {kind.words} source needs {option.words} {example}")
+        connection = node.args.get("connection")
+        written = Written(connection.name if connection else None, node.text("variant") or None, values)
+        spec: SourceSpec = self._checked(node, lambda: kind.read(written))
+        return spec
 
     # ── old syntax ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,27 +81,19 @@ class SourceBinding(TableBinding):
 
     def _check_clauses(self, node: nodes.CreateSource) -> None:
         """Which of the old clauses a kind of source can have at all."""
-        format_, envelope = node.args.get("format"), node.args.get("envelope")
-        include, outputs = next(iter(node.args.get("include") or ()), None), node.args.get("outputs")
-        columns = next(iter(node.args.get("columns") or ()), None)
-        if node.text("kind") == "KAFKA":
-            needs_format = {"INCLUDE": include, "ENVELOPE": envelope, "a column list": columns}
-            self._refuse_any({f"FOR {outputs.name}": outputs} if outputs else {}, "a KAFKA source has one output")
-            if not format_:
-                self._refuse_any(needs_format, "an old-style KAFKA source needs FORMAT")
-            return
-        own = {"FORMAT": format_, "INCLUDE": include, "a column list": columns}
-        self._refuse_any(own, "a LOAD GENERATOR has columns of its own")
-        generator = node.text("generator")
-        if generator in SEVERAL_OUTPUTS:
-            self._refuse_any({"ENVELOPE": envelope}, f"{generator} has several outputs; FOR ALL TABLES makes them")
-        elif outputs:
-            self._refuse_any({f"FOR {outputs.name}": outputs}, f"{generator} has one output")
-
-    def _refuse_any(self, clauses: Mapping[str, exp.Expr | None], why: str) -> None:
-        for clause, place in clauses.items():
-            if place is not None:
-                self.refuse(place, f"{clause} has no place here: {why}")
+        outputs = node.args.get("outputs")
+        places: dict[Clause, exp.Expr | None] = {
+            "FORMAT": node.args.get("format"),
+            "INCLUDE": next(iter(node.args.get("include") or ()), None),
+            "ENVELOPE": node.args.get("envelope"),
+            "FOR": outputs,
+            "a column list": next(iter(node.args.get("columns") or ()), None),
+        }
+        given = {clause: place for clause, place in places.items() if place is not None}
+        for clause, why in kinds_by_words()[node.text("kind")].misplaced(node.text("variant") or None, given):
+            if clause in given:
+                shown = f"FOR {outputs.name}" if clause == "FOR" and outputs else clause
+                self.refuse(given[clause], f"{shown} has no place here: {why}")
 
     def _subsources(self, node: nodes.CreateSource) -> tuple[tuple[str, str], ...]:
         schema = qualified_name(node.this).schema
@@ -166,7 +147,8 @@ class SourceBinding(TableBinding):
         for name, option in self._options(node).items():
             if setting := SOURCE_SETTINGS.get(name):
                 literal = option.expression
-                settings[setting.field] = self._checked(literal, lambda: setting.read(name, literal.name))  # noqa: B023
+                read = lambda: read_number(setting, literal.name, SourceSettings)  # noqa: B023, E731
+                settings[setting.field] = self._checked(literal, read)
         return settings
 
     def _refresh_references(self, node: nodes.RefreshReferences) -> items.RefreshReferences:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from airflow_provider_mzshare.connectors.kind import ConnectorKind
+from airflow_provider_mzshare.connectors.registry import kinds_by_words
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.legacy_grammar import LegacyGrammar
-from airflow_provider_mzshare.control.sql.options import GENERATORS
+from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
 from airflow_provider_mzshare.core.ids import is_item_id
+from airflow_provider_mzshare.core.options import Option
 
-SOURCE_KINDS = ("KAFKA", "LOAD GENERATOR")
 SOURCE_KINDS_LATER = ("POSTGRES", "MYSQL", "SQL SERVER", "FILE", "WEBHOOK")
-GENERATORS_LATER = ("TPCH", "MARKETING", "DATUMS", "CLOCK")
 ALTERATIONS = ("SET", "RESET", "RENAME TO", "ADD SUBSOURCE", "DROP SUBSOURCE", "REFRESH REFERENCES")
 
 
@@ -23,48 +25,43 @@ class SourceGrammar(LegacyGrammar):
     def _read_create_source(self, name: exp.Table, exists: bool) -> exp.Expr:
         columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
         self._read_words("FROM")
-        kind = self._read_known("source kind", SOURCE_KINDS, SOURCE_KINDS_LATER)
-        node = nodes.CreateSource(this=name, exists=exists, kind=kind, columns=columns)
-        if kind == "KAFKA":
-            self._read_kafka(node)
-        else:
-            self._read_generator(node)
+        kinds = kinds_by_words()
+        later = [words for words in SOURCE_KINDS_LATER if words not in kinds]
+        kind = kinds[self._read_known("source kind", kinds, later)]
+        node = nodes.CreateSource(this=name, exists=exists, kind=kind.words, columns=columns)
+        self._read_upstream(node, kind)
         instead = self._read_old_clauses(node)
         node.set("settings", self._read_with({**self._source_settings(), **self._path_options()}, *instead))
         return node
 
-    def _read_kafka(self, node: nodes.CreateSource) -> None:
-        self._read_words("CONNECTION")
-        node.set("connection", self._read_identifier("a connection name"))
-        known: dict[str, Callable[[], exp.Expr]] = {
-            "TOPIC": lambda: self._read_string("a topic in single quotes"),
-            "START OFFSET": self._read_offsets,
-            "START TIMESTAMP": lambda: self._read_integer("milliseconds, a whole number", signed=True),
-        }
-        node.set("expressions", self._read_options(known))
+    def _read_upstream(self, node: nodes.CreateSource, kind: ConnectorKind[Any]) -> None:
+        """``[CONNECTION c] [variant] [(option, …)]``, as the kind has it."""
+        options = kind.options
+        if kind.takes_connection:
+            self._read_words("CONNECTION")
+            node.set("connection", self._read_identifier("a connection name"))
+        if kind.variants:
+            variant = self._read_known(kind.words, kind.variants, kind.variants_later)
+            node.set("variant", variant)
+            options = tuple(option for option in options if option.words in kind.variants[variant])
+        if any(option.required for option in options) or self._match(TokenType.L_PAREN, advance=False):
+            node.set("expressions", self._read_options(self._readers(options)))
 
-    def _read_offsets(self) -> exp.Expr:
-        return exp.Tuple(expressions=self._read_list(lambda: self._read_integer("an offset, a whole number")))
+    def _readers(self, options: Iterable[Option]) -> dict[str, Callable[[], exp.Expr]]:
+        return {option.words: self._reader(option) for option in options}
 
-    def _read_generator(self, node: nodes.CreateSource) -> None:
-        generator = self._read_known("LOAD GENERATOR", GENERATORS, GENERATORS_LATER)
-        node.set("generator", generator)
-        if self._match(TokenType.L_PAREN, advance=False):
-            read = {
-                "TICK INTERVAL": lambda: self._read_string("a duration such as '1s'"),
-                "SEED": lambda: self._read_integer("a whole number", signed=True),
-            }
-            plain = lambda: self._read_integer("a whole number")  # noqa: E731
-            node.set("expressions", self._read_options({name: read.get(name, plain) for name in GENERATORS[generator]}))
+    def _reader(self, option: Option) -> Callable[[], exp.Expr]:
+        def whole() -> exp.Expr:
+            return self._read_integer(option.expected, signed=option.type == "signed")
+
+        if option.type in ("whole", "signed"):
+            return whole
+        if option.type == "wholes":
+            return lambda: exp.Tuple(expressions=self._read_list(whole))
+        return lambda: self._read_string(option.expected)
 
     def _source_settings(self) -> dict[str, Callable[[], exp.Expr]]:
-        return {
-            "TRIGGER INTERVAL": lambda: self._read_string("a duration such as '500ms'"),
-            "MAX RECORDS PER TICK": lambda: self._read_integer("a whole number"),
-            "IDLE TICK INTERVAL": lambda: self._read_string("a duration such as '10s'"),
-            "BACKFILL RATE": lambda: self._read_integer("records per second, a whole number"),
-            "CUTOVER WAIT": lambda: self._read_string("a duration such as '250ms'"),
-        }
+        return self._readers(SOURCE_SETTINGS.values())
 
     # ── ALTER SOURCE ──────────────────────────────────────────────────────────────────────────────────────────────────
 

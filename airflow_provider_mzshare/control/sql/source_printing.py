@@ -6,28 +6,28 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.sql.options import GENERATOR_OPTIONS, SOURCE_SETTINGS
+from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS, write_option
 from airflow_provider_mzshare.control.sql.printing_parts import (
     column_definitions,
     column_names,
     column_paths,
     includes,
-    number,
     option,
     path,
     table_name,
 )
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.specs import LegacySpec
 from airflow_provider_mzshare.formats.registry import sql_word
 
 
 def settings_options(settings: Mapping[str, int | float]) -> list[nodes.Option]:
     return [
-        option(name, setting.write(settings[setting.field]))
-        for name, setting in SOURCE_SETTINGS.items()
+        option(setting.words, write_option(setting, settings[setting.field]))
+        for setting in SOURCE_SETTINGS.values()
         if setting.field in settings
     ]
 
@@ -37,18 +37,21 @@ def create_source(statement: values.CreateSource) -> exp.Expr:
     settings = settings_options(statement.settings)
     if legacy:
         settings += column_paths(legacy.text_columns, legacy.exclude_columns)
+    kind = kind_of(spec)
+    written = kind.write(spec)
     node = nodes.CreateSource(
         this=table_name(statement.name),
         exists=statement.if_not_exists,
-        kind=spec.kind.upper().replace("_", " "),
+        kind=kind.words,
+        connection=identifier(written.connection) if written.connection is not None else None,
+        variant=written.variant,
+        expressions=[
+            option(known.words, write_option(known, written.options[known.words]))
+            for known in kind.options
+            if known.words in written.options
+        ],
         settings=settings,
     )
-    if isinstance(spec, KafkaSourceSpec):
-        node.set("connection", identifier(spec.connection))
-        node.set("expressions", [option("TOPIC", exp.Literal.string(spec.topic)), *_start(spec.start)])
-    else:
-        node.set("generator", spec.generator.upper().replace("_", " "))
-        node.set("expressions", _generator_options(spec))
     if statement.output:
         _add_output(node, statement.output)
     if legacy:
@@ -57,27 +60,8 @@ def create_source(statement: values.CreateSource) -> exp.Expr:
     return node
 
 
-def _start(start: Start) -> list[nodes.Option]:
-    if start.mode == "offset":
-        last = max((int(partition) for partition in start.asked), default=0)
-        offsets = [number(start.asked.get(str(partition), 0)) for partition in range(last + 1)]
-        return [option("START OFFSET", exp.Tuple(expressions=offsets))]
-    if start.timestamp is not None:
-        return [option("START TIMESTAMP", number(start.timestamp))]
-    return []
-
-
-def _generator_options(spec: LoadGeneratorSpec) -> list[nodes.Option]:
-    defaults = LoadGeneratorSpec(generator=spec.generator)
-    return [
-        option(name, setting.write(getattr(spec, setting.field)))
-        for name, setting in GENERATOR_OPTIONS.items()
-        if getattr(spec, setting.field) != getattr(defaults, setting.field)
-    ]
-
-
 def _add_output(node: nodes.CreateSource, output: values.Output) -> None:
-    """A generator's one output has nothing to be decoded; ENVELOPE says that it is old syntax all the same."""
+    """What has columns of its own has nothing to be decoded; ENVELOPE says that it is old syntax all the same."""
     node.set("columns", column_definitions(output.columns))
     word = sql_word(output.format)
     node.set("format", word)

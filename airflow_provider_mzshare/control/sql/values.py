@@ -12,8 +12,7 @@ from airflow_provider_mzshare.core.specs import (
     DAY_SECONDS,
     ColumnSpec,
     Include,
-    KafkaSourceSpec,
-    LoadGeneratorSpec,
+    SourceSpec,
     TableSpec,
 )
 from airflow_provider_mzshare.formats.registry import NATIVE
@@ -44,7 +43,7 @@ class CreateSource:
     if_not_exists: bool
     connection: str | None
     """None for a kind that needs none."""
-    spec: KafkaSourceSpec | LoadGeneratorSpec
+    spec: SourceSpec
     settings: Mapping[str, int | float] = field(default_factory=dict)
     output: Output | None = None
 

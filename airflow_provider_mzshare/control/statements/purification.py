@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.connectors.kind import ConnectorKind
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, UnknownColumn
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.names import quote
-from airflow_provider_mzshare.core.specs import (
-    ColumnSpec,
-    ExportDetails,
-    KafkaExportDetails,
-    KafkaSourceSpec,
-    LoadGeneratorExportDetails,
-    LoadGeneratorSpec,
-    TableSpec,
-)
+from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSpec, TableSpec
 from airflow_provider_mzshare.errors import ReferenceMissing
 from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, sql_words
 
-GENERATORS = "mz_load_generators"
-"""The database of what load generators make, for those who write a reference in three parts."""
 _TEXT = "text"
 
 
@@ -53,28 +46,27 @@ def resolve(asked: sql.Reference | None, references: Sequence[ReferenceInfo], so
 
 def _means(asked: sql.Reference, reference: ReferenceInfo) -> bool:
     parts = [part for part in (reference.namespace, reference.name) if part is not None]
-    if reference.namespace is not None and len(asked) == len(parts) + 1:
-        parts = [GENERATORS, *parts]
+    if reference.database is not None:
+        parts = [reference.database, *parts]
     return len(asked) <= len(parts) and tuple(parts[-len(asked) :]) == asked
 
 
 def stored_reference(spec: TableSpec) -> ReferenceInfo:
     """What a table that is there was made from, as it was then."""
-    details = spec.details
-    if isinstance(details, LoadGeneratorExportDetails):
-        return ReferenceInfo(spec.namespace, spec.reference, details.columns, details.keys, details.partitions)
-    return ReferenceInfo(spec.namespace, spec.reference)
+    if spec.details is None:
+        return ReferenceInfo(spec.namespace, spec.reference)
+    return kind_of(spec.details).stored_reference(spec)
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def purify(
-    statement: sql.CreateTable, source: KafkaSourceSpec | LoadGeneratorSpec, reference: ReferenceInfo
-) -> TableSpec:
+def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
     """The whole definition, with nothing left to ask."""
+    kind = kind_of(source)
+    _check_metadata(statement, kind)
     if reference.columns is None:
-        _check_decoded(statement)
+        _check_decoded(statement, kind)
         spec = statement.to_spec(reference.name, reference.namespace)
     else:
         columns = _own_columns(statement, reference)
@@ -86,25 +78,23 @@ def purify(
                 "exclude_columns": tuple(name for name in order if name in statement.exclude_columns),
             }
         )
-    return spec.model_copy(update={"details": _details(spec, source, reference)})
+    return spec.model_copy(update={"details": kind.export(source, spec, reference)})
 
 
-def _details(spec: TableSpec, source: KafkaSourceSpec | LoadGeneratorSpec, reference: ReferenceInfo) -> ExportDetails:
-    if isinstance(source, KafkaSourceSpec):
-        return KafkaExportDetails(topic=source.topic, metadata_columns=spec.include)
-    return LoadGeneratorExportDetails(
-        output=reference.name,
-        partitions=reference.partitions,
-        columns=reference.columns or (),
-        keys=reference.keys,
-    )
+def _check_metadata(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None:
+    for include in statement.include:
+        if include.what not in kind.metadata:
+            raise BadExport(
+                f"table {statement.name}: records of a {kind.title} source have no {include.what}",
+                hint=f"INCLUDE {', '.join(kind.metadata).upper()}" if kind.metadata else "leave INCLUDE out",
+            )
 
 
-def _check_decoded(statement: sql.CreateTable) -> None:
+def _check_decoded(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None:
     """An upstream that knows of bytes alone."""
     if format_named(statement.format).own_columns:
         raise BadExport(
-            f"table {statement.name}: a Kafka table needs FORMAT, to say how records are decoded",
+            f"table {statement.name}: a {kind.title} table needs FORMAT, to say how records are decoded",
             hint=f"FORMAT {any_of(sql_words())}",
         )
     if statement.text_columns or statement.exclude_columns:

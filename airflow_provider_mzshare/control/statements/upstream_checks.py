@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -24,7 +25,6 @@ from airflow_provider_mzshare.control.statements.legacy.outputs import check_sha
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.core.ids import ItemId, is_item_id
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, Start
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 from airflow_provider_mzshare.errors import NameTaken, UnknownItem, UpstreamChanged
 
@@ -121,7 +121,7 @@ class Checks:
         if present is not None or isinstance(self._names.behind(statement.name), Made):
             return Checked(statement, explained)  # nothing will be made: a broker that is away is no reason to fail
         with open_upstream(self._connections, statement.spec) as upstream:
-            found = upstream.inspect(start_of(statement.spec))
+            found = upstream.inspect(kind_of(statement.spec).start(statement.spec))
             return Checked(statement, explained, found.info.incarnation, found.start, references=upstream.references())
 
     def _refreshed(self, statement: sql.RefreshReferences, explained: bool) -> Checked[sql.RefreshReferences]:
@@ -159,7 +159,7 @@ class Checks:
 
     def _first_start(self, source: items.SourceItem) -> Position | None:
         """A source that began at the earliest record: look again where that is now. Asked once for all its tables."""
-        start = start_of(source.spec)
+        start = kind_of(source.spec).start(source.spec)
         if start.mode != "earliest":
             return None
         if source.id not in self._starts:
@@ -254,10 +254,6 @@ class Checks:
             with self._catalog.read() as session:
                 self._states[source_id] = load_state(session, get_source(session, source_id))
         return self._states[source_id]
-
-
-def start_of(spec: KafkaSourceSpec | LoadGeneratorSpec) -> Start:
-    return spec.start if isinstance(spec, KafkaSourceSpec) else Start()
 
 
 def is_untouched(state: SourceState) -> bool:

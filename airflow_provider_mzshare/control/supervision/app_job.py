@@ -21,6 +21,7 @@ from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
 from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.connectors.base import Reader, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.objects import lookup
@@ -172,7 +173,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
             master=job.master,
             jars=job.jars,
             scratch=job.folder / "scratch",
-            conf={**worker_conf(job.master), **job.spark_conf},
+            conf={**worker_conf(job.master, kind_of(source.spec).executor_modules), **job.spark_conf},
             py_files=[pack_writer(job.folder)],
         ) as spark,
         closing(connector.reader(spark)) as reader,

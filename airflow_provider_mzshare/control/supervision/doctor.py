@@ -15,6 +15,7 @@ from airflow_provider_mzshare.compute import jars, probe
 from airflow_provider_mzshare.compute.java import java_program
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.connectors.registry import kinds
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.upstreams import reach
 from airflow_provider_mzshare.errors import MzShareError, TerminalError
@@ -23,7 +24,8 @@ from airflow_provider_mzshare.storage.collections.compaction import compaction_i
 from airflow_provider_mzshare.storage.collections.faults import check_takes_files
 from airflow_provider_mzshare.urls import shown_url
 
-PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy", "confluent-kafka")
+PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy")
+"""Beside those that kinds of sources connect with."""
 PINNED = {"pyspark": "4.0.4", "pyspark-client": "4.0.4", "delta-spark": "4.1.0"}
 """These only run together; the reasons are in pyproject.toml."""
 
@@ -46,7 +48,7 @@ def examine(
     """
     yield _tried("python", _python)
     yield _tried("java", _java)
-    for package in PACKAGES:
+    for package in (*PACKAGES, *(package for kind in kinds() for package in kind.packages)):
         yield _tried(package, lambda package=package: _package(package))  # type: ignore[misc]
     yield _tried("jars", lambda: _jars(settings))
     yield _tried("storage", lambda: _storage(settings.warehouse))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.core.specs import LoadGeneratorExportDetails, TableSpec
+from airflow_provider_mzshare.connectors.registry import kind_of
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.formats.registry import format_named, format_target
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
 
@@ -23,4 +24,4 @@ def member_plan(table_id: str, spec: TableSpec, *, data_path: str = "", errors_p
 
 def partitions_of(spec: TableSpec) -> tuple[int, ...]:
     """Those of the source that carry what the table was made from; empty is all of them."""
-    return spec.details.partitions if isinstance(spec.details, LoadGeneratorExportDetails) else ()
+    return kind_of(spec.details).stored_reference(spec).partitions if spec.details else ()

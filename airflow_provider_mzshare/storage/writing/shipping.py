@@ -1,4 +1,7 @@
-"""Packs what Spark's executors run: they do not have this package, nor those that bring formats of their own."""
+"""Packs what Spark's Python processes run: the fan-out writer, formats and the readers of connectors.
+
+It travels with the job: executors need not have this package, nor those that bring formats and connectors of their own.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import airflow_provider_mzshare
+from airflow_provider_mzshare.connectors.registry import kinds
 from airflow_provider_mzshare.errors import FormatNotLoaded
 from airflow_provider_mzshare.formats.registry import FORMATS, format_named
+from airflow_provider_mzshare.storage.writing import worker_daemon
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +31,6 @@ TRAVELS = (
     "connectors/base.py",
     "connectors/record_times.py",
     "connectors/records.py",
-    *(
-        f"connectors/load_generator/{name}.py"
-        for name in ("__init__", "auction", "datasource", "draws", "fields", "generators", "plan")
-    ),
     *(f"formats/{name}.py" for name in ("__init__", "base", "bytes", "columns", "json", "jsontext", "native", "text")),
 )
 """Beside everything in ``storage/fanout``: what the pass imports, which is the standard library, Arrow and numpy."""
@@ -40,7 +41,7 @@ def pack_writer(folder: Path) -> Path:
     root = Path(airflow_provider_mzshare.__file__).parent
     files = [root / name for name in TRAVELS] + sorted((root / "storage" / "fanout").glob("*.py"))
     packed = {str(Path(root.name) / file.relative_to(root)): file for file in files}
-    for modules in _formats_of_others():
+    for modules in (*_formats_of_others(), *(kind.executor_modules for kind in kinds())):
         packed.update(module_files(modules))
     target = folder / "mzshare_fanout.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -69,8 +70,14 @@ def module_files(modules: Iterable[str]) -> Iterator[tuple[str, Path]]:
         yield f"{path}/__init__.py" if found.submodule_search_locations else f"{path}.py", Path(found.origin)
 
 
-def worker_conf(master: str) -> dict[str, str]:
-    """Spark settings for the processes that run the writer. Executors of a cluster do not have this package."""
+def worker_conf(master: str, modules: Iterable[str] = ()) -> dict[str, str]:
+    """Spark settings for the processes that run the writer. Executors of a cluster do not have this package.
+
+    :param modules: to be imported there before they are needed.
+    """
     if not master.startswith("local"):
         return {}
-    return {"spark.python.daemon.module": "airflow_provider_mzshare.storage.writing.worker_daemon"}
+    return {
+        "spark.python.daemon.module": "airflow_provider_mzshare.storage.writing.worker_daemon",
+        f"spark.executorEnv.{worker_daemon.VARIABLE}": ",".join(modules),
+    }

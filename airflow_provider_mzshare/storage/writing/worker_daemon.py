@@ -7,21 +7,27 @@ a minute several times as long as the others.
 from __future__ import annotations
 
 import contextlib
+import os
+from importlib import import_module
 
-import numpy as np
-import pyarrow.parquet as pq
-
-from airflow_provider_mzshare.connectors.load_generator import generators
 from airflow_provider_mzshare.errors import FormatNotLoaded
 from airflow_provider_mzshare.formats.registry import FORMATS, format_named
-from airflow_provider_mzshare.storage.fanout import writer
 
-PRELOADED = (np, pq, writer, generators)
-for name in FORMATS:
-    with contextlib.suppress(FormatNotLoaded):  # its own tables fail, and say why
-        format_named(name)
+VARIABLE = "MZSHARE_PRELOAD"
+"""What the source's connector needs there besides, with commas between."""
+PRELOADED = ("numpy", "pyarrow.parquet", "airflow_provider_mzshare.storage.fanout.writer")
+
+
+def preload() -> None:
+    for name in (*PRELOADED, *filter(None, os.environ.get(VARIABLE, "").split(","))):
+        import_module(name)
+    for name in FORMATS:
+        with contextlib.suppress(FormatNotLoaded):  # its own tables fail, and say why
+            format_named(name)
+
 
 if __name__ == "__main__":
     from pyspark import daemon
 
+    preload()
     daemon.manager()  # type: ignore[no-untyped-call]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import insert
 
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow, ViewRow
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -23,7 +24,7 @@ from airflow_provider_mzshare.control.catalog.objects.schemas import (
 )
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import LogConflict
 
 SPEC = TableSpec(namespace="counter", reference="counter", format="none")

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
@@ -21,7 +22,7 @@ from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.supervision.status import StatusReader
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, TableSpec
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.core.ticklog import backfill_rules
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Tick
 from airflow_provider_mzshare.settings import Settings

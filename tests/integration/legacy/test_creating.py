@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
+from airflow_provider_mzshare.connectors.load_generator.specs import Generator, LoadGeneratorExportDetails
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, ItemRow
 from airflow_provider_mzshare.control.catalog.objects import legacy_sources
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, NotPossible, UnknownColumn
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.statements.legacy.problems import OutputNameTaken, ReferenceTaken
-from airflow_provider_mzshare.core.specs import Generator, LegacySpec, LoadGeneratorExportDetails
+from airflow_provider_mzshare.core.specs import LegacySpec
 from airflow_provider_mzshare.errors import (
     MzShareError,
     NameTaken,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaExportDetails
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.statements.legacy.problems import OldSyntax
-from airflow_provider_mzshare.core.specs import KafkaExportDetails
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import SpecConflict, StatementError
 from airflow_provider_mzshare.storage.table_columns import user_columns

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaExportDetails
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorExportDetails
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, FlagOff, UnknownColumn
-from airflow_provider_mzshare.core.specs import (
-    ColumnSpec,
-    ExportDataConfig,
-    Include,
-    KafkaExportDetails,
-    LoadGeneratorExportDetails,
-)
+from airflow_provider_mzshare.core.specs import ColumnSpec, ExportDataConfig, Include
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import MzShareError, NameTaken, ReferenceMissing, SpecConflict
 from tests.integration.statements.conftest import AUCTION

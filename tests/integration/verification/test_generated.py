@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mzshare.connectors.connections import FixedConnections
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -16,7 +17,7 @@ from airflow_provider_mzshare.control.lifecycle.verification import Verification
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.specs import Start
 from tests.support.generated import table_of
 from tests.support.verifying import Pipeline, Spoil, changed, invented, twice, without
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.control.upstreams import (
     connect,
     connection_name,
@@ -12,7 +14,7 @@ from airflow_provider_mzshare.control.upstreams import (
     open_records,
     open_upstream,
 )
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.specs import Start
 from airflow_provider_mzshare.errors import BadConnection, UnknownConnection, UpstreamChanged
 
 KAFKA = KafkaSourceSpec(connection="bus", topic="orders")

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
+from airflow_provider_mzshare.connectors.registry import AnySourceSpec
 from airflow_provider_mzshare.control.catalog.database.object_models import ItemKind
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name
-from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, Spec, TableSpec
+from airflow_provider_mzshare.core.specs import SourceSettings, Spec, TableSpec
 
 
 class Item(Spec):
@@ -21,7 +22,7 @@ class Item(Spec):
 
 class Source(Item):
     kind: ItemKind = "source"
-    spec: SourceSpec
+    spec: AnySourceSpec
     settings: SourceSettings = SourceSettings()
 
 

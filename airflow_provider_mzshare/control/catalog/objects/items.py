@@ -41,7 +41,7 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
 from airflow_provider_mzshare.control.catalog.objects.table_rows import NewTable, add_tables, remove_tables
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, SourceSettings, Spec, TableSpec
+from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, Spec, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 from airflow_provider_mzshare.errors import HasDependents, NameTaken, SpecConflict, UnknownItem
 
@@ -89,7 +89,7 @@ def create_source(
     session: Session,
     *,
     name: Name,
-    spec: KafkaSourceSpec | LoadGeneratorSpec,
+    spec: SourceSpec,
     incarnation: str,
     start: Position,
     settings: SourceSettings = DEFAULT_SETTINGS,

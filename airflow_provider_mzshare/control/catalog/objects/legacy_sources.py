@@ -40,7 +40,7 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
     output_of,
 )
 from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.core.specs import SourceSpec, TableSpec
 
 __all__ = [
     "LegacyObject",
@@ -98,7 +98,7 @@ def add_progress(session: Session, source_id: ItemId, name: Name) -> ItemId:
     return item_id
 
 
-def set_spec(session: Session, source_id: ItemId, spec: KafkaSourceSpec | LoadGeneratorSpec) -> None:
+def set_spec(session: Session, source_id: ItemId, spec: SourceSpec) -> None:
     """What its statement says; the caller has the lock of the source."""
     changed = update(SourceRow).where(SourceRow.id == source_id).values(spec=spec.model_dump_json())
     session.execute(changed, execution_options=_NO_SYNC)

@@ -10,6 +10,7 @@ from typing import Literal
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import parse_source_spec
 from airflow_provider_mzshare.control.catalog.damages import current_damage
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.database.object_models import ItemKind, OutputRow, ProgressRow, ViewRow
@@ -18,13 +19,7 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import Name, di
 from airflow_provider_mzshare.control.catalog.objects.shown_names import kind_known_as, known_as
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import (
-    KafkaSourceSpec,
-    LoadGeneratorSpec,
-    SourceSettings,
-    TableSpec,
-    parse_source_spec,
-)
+from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Lease, SourceStatus, TableStatus
 from airflow_provider_mzshare.errors import UnknownItem
 
@@ -41,7 +36,7 @@ class _Named:
 class SourceItem(_Named):
     id: ItemId
     name: Name
-    spec: KafkaSourceSpec | LoadGeneratorSpec
+    spec: SourceSpec
     settings: SourceSettings
     incarnation: str
     start: Position

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog.log.states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.references import (
@@ -21,7 +22,6 @@ from airflow_provider_mzshare.control.sql.printing import print_statement
 from airflow_provider_mzshare.control.statements.answers import Result, done, full_name
 from airflow_provider_mzshare.control.statements.context import Context
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec
 from airflow_provider_mzshare.errors import TerminalError
 
 
@@ -75,7 +75,7 @@ def _statement(session: Session, source: items.SourceItem, reference: StoredRefe
         if_not_exists=False,
         source=QualifiedName(*source.name),
         reference=parts,
-        format="json" if isinstance(source.spec, KafkaSourceSpec) else "none",
+        format=kind_of(source.spec).default_format,
     )
     return f"{print_statement(table)};"
 

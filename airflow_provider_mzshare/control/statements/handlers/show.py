@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog.objects import items, schemas
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
@@ -23,7 +24,7 @@ from airflow_provider_mzshare.control.statements.legacy.showing import (
 )
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, SourceSettings
+from airflow_provider_mzshare.core.specs import SourceSettings
 
 SOURCE_COLUMNS = ("id", "name", "kind", "connection", "topic", "status", "tables")
 TABLE_COLUMNS = ("id", "name", "source", "format", "status", "rows", "errors")
@@ -56,8 +57,8 @@ def _top_level(session: Session, schema: str | None) -> Rows:
             "id": s.id,
             "name": full_name(s.name),
             "kind": s.spec.kind,
-            "connection": s.spec.connection if isinstance(s.spec, KafkaSourceSpec) else None,
-            "topic": s.spec.topic if isinstance(s.spec, KafkaSourceSpec) else None,
+            "connection": kind_of(s.spec).connection_name(s.spec),
+            "topic": kind_of(s.spec).topic(s.spec),
             "status": s.status,
             "tables": len([t for t in items.list_tables(session, s.id) if t.kind == "table"]),
         }

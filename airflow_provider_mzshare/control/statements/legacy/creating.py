@@ -7,6 +7,7 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
 from airflow_provider_mzshare.control.catalog.objects.differences import differences
@@ -155,4 +156,5 @@ def _known(session: Session, present: items.Item) -> list[ReferenceInfo]:
         if t.kind != "table"
     }
     offered = [(r.namespace, r.name) for r in list_references(session, present.id)]
-    return [made.get(key) or ReferenceInfo(*key) for key in dict.fromkeys((*offered, *made))]
+    database = kind_of(present.spec).database
+    return [made.get(key) or ReferenceInfo(*key, database=database) for key in dict.fromkeys((*offered, *made))]

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.definition_errors import BadExport, NotPossible
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
 from airflow_provider_mzshare.control.statements.legacy.problems import ReferenceTaken
 from airflow_provider_mzshare.control.statements.legacy.texts import name_of, parts_of, sql_of
 from airflow_provider_mzshare.control.statements.purification import purify, resolve, stored_reference, written
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec, TableSpec
+from airflow_provider_mzshare.core.specs import LegacySpec, SourceSpec, TableSpec
 from airflow_provider_mzshare.errors import ReferenceMissing, StatementError
 from airflow_provider_mzshare.formats.registry import sql_word
 
-AnySpec = KafkaSourceSpec | LoadGeneratorSpec
 Wish = tuple[ReferenceInfo, QualifiedName]
 """A reference and the name of its subsource."""
-_MANY = frozenset({"auction"})
-"""Generators of several outputs."""
 _CLAUSES = {"all_tables": "FOR ALL TABLES", "schemas": "FOR SCHEMAS", "tables": "FOR TABLES"}
 
 
@@ -34,17 +32,18 @@ class NamedOutput:
 # ── what is asked for ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_shape(name: QualifiedName, spec: AnySpec, shape: str) -> None:
+def check_shape(name: QualifiedName, spec: SourceSpec, shape: str) -> None:
     """Sources of one output have it themselves, those of several have subsources."""
-    many = isinstance(spec, LoadGeneratorSpec) and spec.generator in _MANY
+    kind = kind_of(spec)
+    many = kind.has_several_outputs(spec)
     if shape == "single" and many:
         raise NotPossible(
-            f"source {name}: {kind_of(spec)} has several outputs, so that none can be the source's own",
+            f"source {name}: {kind.shown(spec)} has several outputs, so that none can be the source's own",
             hint=f"FOR ALL TABLES, or CREATE TABLE … FROM SOURCE {name} (REFERENCE …) for each",
         )
     if shape != "single" and not many:
         raise NotPossible(
-            f"source {name}: {_CLAUSES[shape]} needs several outputs, and {kind_of(spec)} has one",
+            f"source {name}: {_CLAUSES[shape]} needs several outputs, and {kind.shown(spec)} has one",
             hint=f"leave it out, and CREATE TABLE … FROM SOURCE {name}",
         )
 
@@ -58,13 +57,6 @@ def clause_of(statement: sql.CreateSource) -> str:
     return f"FORMAT {word}" if word else "ENVELOPE NONE"
 
 
-def kind_of(spec: AnySpec) -> str:
-    """In the words of CREATE SOURCE."""
-    if isinstance(spec, KafkaSourceSpec):
-        return "KAFKA"
-    return f"LOAD GENERATOR {spec.generator.upper().replace('_', ' ')}"
-
-
 def own_output(statement: sql.CreateSource, legacy: LegacySpec, reference: ReferenceInfo) -> TableSpec:
     """That of a source which has the rows itself."""
     output = statement.output or sql.Output()
@@ -72,14 +64,14 @@ def own_output(statement: sql.CreateSource, legacy: LegacySpec, reference: Refer
 
 
 def asked_subsources(
-    source: QualifiedName, spec: AnySpec, legacy: LegacySpec, references: Sequence[ReferenceInfo]
+    source: QualifiedName, spec: SourceSpec, legacy: LegacySpec, references: Sequence[ReferenceInfo]
 ) -> list[NamedOutput]:
     """In the order of their references."""
     return named_outputs(source, spec, legacy, _wishes(source, legacy, references))
 
 
 def named_outputs(
-    source: QualifiedName, spec: AnySpec, options: LegacySpec, wishes: Sequence[Wish]
+    source: QualifiedName, spec: SourceSpec, options: LegacySpec, wishes: Sequence[Wish]
 ) -> list[NamedOutput]:
     """:param options: the columns' options are taken from it."""
     by_reference: dict[str, Wish] = {}
@@ -132,7 +124,7 @@ def _in_schemas(
 def _export(
     name: QualifiedName,
     source: QualifiedName,
-    spec: AnySpec,
+    spec: SourceSpec,
     reference: ReferenceInfo,
     options: LegacySpec,
     chosen: Sequence[ReferenceInfo],
@@ -144,7 +136,7 @@ def _export(
         return tuple(parts_of(text)[-1] for text in texts if _reference_of(text, chosen, source) is reference)
 
     table = as_table(name, source, reference, output, own(options.text_columns), own(options.exclude_columns))
-    if reference.columns is None and isinstance(spec, LoadGeneratorSpec):
+    if reference.columns is None and kind_of(spec).has_columns:
         return table.to_spec(reference.name, reference.namespace)  # only its name is known, so it is not there yet
     return purify(table, spec, reference)
 

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow
 from airflow_provider_mzshare.control.catalog.database.object_models import ProgressRow
 from airflow_provider_mzshare.control.catalog.objects import items, legacy_sources
@@ -17,7 +18,7 @@ from airflow_provider_mzshare.control.statements.answers import full_name
 from airflow_provider_mzshare.control.statements.legacy.outputs import reference_parts
 from airflow_provider_mzshare.control.statements.purification import stored_reference
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
-from airflow_provider_mzshare.core.specs import ColumnSpec, KafkaSourceSpec
+from airflow_provider_mzshare.core.specs import ColumnSpec
 from airflow_provider_mzshare.formats.registry import format_named
 
 Rows = list[dict[str, Any]]
@@ -32,7 +33,7 @@ def source_statement(
     return sql.CreateSource(
         name=QualifiedName(*source.name),
         if_not_exists=False,
-        connection=spec.connection if isinstance(spec, KafkaSourceSpec) else None,
+        connection=kind_of(spec).connection_name(spec),
         spec=spec,
         settings=settings,
         output=None if output is None else _clauses(output),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
 from airflow_provider_mzshare.control.catalog.objects.dependents import leaving_with
@@ -20,7 +21,7 @@ from airflow_provider_mzshare.control.statements.finding import bearer_of, told
 from airflow_provider_mzshare.control.statements.handlers.drops import drop_all, with_others
 from airflow_provider_mzshare.control.statements.handlers.new_tables import move_start, what_next
 from airflow_provider_mzshare.control.statements.legacy.naming import check_free
-from airflow_provider_mzshare.control.statements.legacy.outputs import NamedOutput, default_name, kind_of, named_outputs
+from airflow_provider_mzshare.control.statements.legacy.outputs import NamedOutput, default_name, named_outputs
 from airflow_provider_mzshare.control.statements.legacy.problems import OldSyntax, ReferenceTaken
 from airflow_provider_mzshare.control.statements.legacy.replacing import table_statement
 from airflow_provider_mzshare.control.statements.legacy.settling import settle
@@ -69,8 +70,9 @@ def _check_old(session: Session, source: items.SourceItem, outputs: Sequence[Nam
     if stored is None:
         raise NotPossible(f"source {name} has tables, and no subsources", hint=run_sql("; ".join(instead)))
     if stored.shape == "single":
+        shown = kind_of(source.spec).shown(source.spec)
         raise NotPossible(
-            f"source {name} has no subsources: {kind_of(source.spec)} has one output, the source's own",
+            f"source {name} has no subsources: {shown} has one output, the source's own",
             hint=run_sql(f"CREATE TABLE … FROM SOURCE {name}"),
         )
 

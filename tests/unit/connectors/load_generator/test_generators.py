@@ -15,9 +15,9 @@ import pytest
 
 from airflow_provider_mzshare.connectors.load_generator.generators import OUTPUTS, records
 from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range, split
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.connectors.load_generator.upstream import plan_of
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
-from airflow_provider_mzshare.core.specs import LoadGeneratorSpec
 from tests.support.generated import EVERY, REFERS, Model
 from tests.support.generated import OUTPUTS as AUCTION
 

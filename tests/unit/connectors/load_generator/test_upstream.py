@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.connectors.load_generator.upstream import LoadGeneratorUpstream
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import ColumnSpec, LoadGeneratorSpec, Start
+from airflow_provider_mzshare.core.specs import ColumnSpec, Start
 from airflow_provider_mzshare.errors import UpstreamChanged
 from airflow_provider_mzshare.storage.writing.shipping import pack_writer
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog.objects.differences import differences
-from airflow_provider_mzshare.core.specs import ColumnSpec, Include, KafkaSourceSpec, Spec, Start, TableSpec
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, Spec, Start, TableSpec
 
 
 def columns(**types: str) -> tuple[ColumnSpec, ...]:

@@ -6,11 +6,13 @@ import pytest
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokenizer_core import TokenType
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
 from airflow_provider_mzshare.control.sql.queries import parse_query, print_query
 from airflow_provider_mzshare.control.sql.script import parse_name, parse_script, print_statement
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, LoadGeneratorSpec
+from airflow_provider_mzshare.core.specs import LegacySpec
 from airflow_provider_mzshare.errors import StatementError
 
 NASTY = [

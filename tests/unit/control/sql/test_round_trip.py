@@ -9,21 +9,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.durations import MAX_MS, format_duration, parse_duration
 from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
 from airflow_provider_mzshare.control.sql.queries import parse_query, print_query
 from airflow_provider_mzshare.control.sql.script import parse_name, parse_script, print_statement
 from airflow_provider_mzshare.core.ids import format_item_id
-from airflow_provider_mzshare.core.specs import (
-    ColumnSpec,
-    Include,
-    KafkaSourceSpec,
-    LegacySpec,
-    LoadGeneratorSpec,
-    SourceSettings,
-    Start,
-)
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, LegacySpec, SourceSettings, Start
 
 ODD = [
     "select", "source", "table", "view", "if", "a b", 'q"q', "$(rm -rf /)", "{{ x }}", "--conf", "/*", "';", "`", "\\",

@@ -11,13 +11,15 @@ import pytest
 import sqlglot
 from sqlglot.errors import TokenError
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
+from airflow_provider_mzshare.connectors.registry import CONNECTORS
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.column_types import ALIASES, COLUMN_TYPES
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import (
     COLUMN_OPTIONS,
-    GENERATOR_OPTIONS,
     SOURCE_SETTINGS,
     TABLE_SETTINGS,
 )
@@ -37,16 +39,7 @@ from airflow_provider_mzshare.control.sql.script import (
     print_statement,
 )
 from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.specs import (
-    ColumnSpec,
-    Include,
-    KafkaSourceSpec,
-    LegacySpec,
-    LoadGeneratorSpec,
-    SourceSettings,
-    Start,
-    TableSpec,
-)
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include, LegacySpec, SourceSettings, Start, TableSpec
 from tests.support.parsing import one, refusal
 
 HERE = Path(__file__).parent
@@ -350,7 +343,8 @@ def test_every_sql_block_of_the_reference_is_a_valid_script() -> None:
 
 def test_the_reference_names_every_option() -> None:
     text = DOC.read_text(encoding="utf-8")
-    options = (*SOURCE_SETTINGS, *GENERATOR_OPTIONS, *TABLE_SETTINGS, *COLUMN_OPTIONS, "SNAPSHOT", "EXTERNAL REFERENCE")
+    of_kinds = [option.words for kind in CONNECTORS.all() for option in kind.options]
+    options = (*SOURCE_SETTINGS, *of_kinds, *TABLE_SETTINGS, *COLUMN_OPTIONS, "SNAPSHOT", "EXTERNAL REFERENCE")
     for option in options:
         assert f"{option} " in text, option
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.objects.items import SourceItem
 from airflow_provider_mzshare.control.catalog.queries.overviews import SourceOverview, TickOverview
 from airflow_provider_mzshare.control.supervision.status import judge
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, SourceSettings
+from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog.state import Lease
 
 ITEM = SourceItem(

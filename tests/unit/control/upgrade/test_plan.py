@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog.objects.definitions import (
     Comment,
     Definitions,
@@ -22,7 +23,7 @@ from airflow_provider_mzshare.control.upgrade.plan import LABELS, Plan, plan_fin
 from airflow_provider_mzshare.control.upgrade.report import Report, SourceReport, source_report
 from airflow_provider_mzshare.control.upgrade.rollback import plan_rollback
 from airflow_provider_mzshare.control.upgrade.text import plan_text
-from airflow_provider_mzshare.core.specs import KafkaSourceSpec, LegacySpec, SourceSettings
+from airflow_provider_mzshare.core.specs import LegacySpec, SourceSettings
 from tests.support.legacy import AUCTION, BIDS, JSON, USERS
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -1,0 +1,267 @@
+"""What every connector must do, run over all that are registered: ours, and one that another package brings.
+
+The records that a connector gives are the same and at the same places whoever reads them, how often, and in what parts:
+everything else rests on that.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_mzshare.connectors.base import Connector, Reader, ReferenceInfo
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of, kinds_by_words, parse_source_spec
+from airflow_provider_mzshare.control.definition_errors import BadExport
+from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.sql.script import parse_script, print_statement
+from airflow_provider_mzshare.control.statements.purification import purify, resolve, stored_reference
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import Include, Start, TableSpec
+from airflow_provider_mzshare.errors import MzShareError, UpstreamChanged
+from airflow_provider_mzshare.storage.writing.shipping import pack_writer
+from tests.support.plugins import CONNECTOR, installed
+from tests.support.upstreams import RIGS, Rig, connect, within
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Rows = list[tuple[Any, ...]]
+FILLED = 300
+NAME = QualifiedName("public", "x")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plugin() -> Iterator[None]:
+    with installed(CONNECTOR, CONNECTORS):
+        yield
+
+
+@pytest.fixture(scope="module")
+def shipped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """Spark's Python processes have nothing but what travels: the plugin is on the path of this one alone."""
+    packed = pack_writer(tmp_path_factory.mktemp("shipped"))
+    spark.sparkContext.addPyFile(str(shutil.copy(packed, packed.with_name("with_plugins.zip"))))
+    return spark
+
+
+@pytest.fixture(params=sorted(RIGS))
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Rig:
+    made: Rig = RIGS[request.param](request.getfixturevalue, tmp_path)
+    made.fill(FILLED)
+    return made
+
+
+@pytest.fixture
+def incarnation(rig: Rig) -> str:
+    with connect(rig, None).upstream() as upstream:
+        return upstream.inspect(Start()).info.incarnation
+
+
+@pytest.fixture
+def connector(rig: Rig, incarnation: str) -> Connector:
+    return connect(rig, incarnation)
+
+
+def test_whatever_is_registered_is_in_the_suite() -> None:
+    assert sorted(CONNECTORS) == sorted(RIGS)
+    assert len(kinds_by_words()) == len(RIGS), "no two kinds have the same words"
+    for name in CONNECTORS:
+        kind = CONNECTORS.get(name)
+        assert (kind.kind, kind.details.model_fields["kind"].default) == (name, name)
+        assert kind.spec.model_fields["kind"].default == name
+
+
+# ── what is stored and written of it ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_its_spec_is_stored_and_written_and_read_again(rig: Rig) -> None:
+    spec = rig.spec()
+    assert parse_source_spec(spec.model_dump_json()) == spec
+    kind = kind_of(spec)
+    statement = sql.CreateSource(NAME, False, kind.connection_name(spec), spec)
+    text = print_statement(statement)
+    assert f" FROM {kind.shown(spec)}" in text
+    ((again,),) = (transaction.statements for transaction in parse_script(text))
+    assert again == statement
+    assert (kind.connection_name(spec) is not None) == kind.takes_connection
+
+
+def test_a_table_keeps_what_it_was_made_from(rig: Rig, connector: Connector) -> None:
+    with connector.upstream() as upstream:
+        references = upstream.references()
+        assert references == upstream.references(), "always the same, in the same order"
+    spec = rig.spec()
+    kind = kind_of(spec)
+    for reference in references:
+        assert (reference.columns is not None) == kind.has_columns
+        asked = tuple(part for part in (reference.namespace, reference.name) if part is not None)
+        assert resolve(asked, references, "x") is reference
+        table = purify(_table(kind.default_format, asked), spec, reference)
+        assert TableSpec.model_validate_json(table.model_dump_json()) == table
+        assert type(table.details) is kind.details
+        assert stored_reference(table) == reference
+
+
+def test_what_its_records_do_not_have_cannot_be_included(rig: Rig) -> None:
+    spec = rig.spec()
+    for what in {"partition", "offset", "timestamp", "key"} - set(kind_of(spec).metadata):
+        table = _table("json", ("t",), Include(what=what, name=what))  # type: ignore[arg-type]
+        with pytest.raises(BadExport, match=f"have no {what}"):
+            purify(table, spec, ReferenceInfo(None, "t"))
+
+
+def _table(written_format: str, reference: tuple[str, ...], *include: Include) -> sql.CreateTable:
+    return sql.CreateTable(NAME, False, NAME, reference, written_format, include=include)  # type: ignore[arg-type]
+
+
+# ── what it says of its upstream ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_is_known_again_until_it_is_made_anew(rig: Rig, connector: Connector, incarnation: str) -> None:
+    with connector.upstream() as upstream:
+        assert upstream.describe().incarnation == incarnation == upstream.inspect(Start()).info.incarnation
+        upstream.check_identity(incarnation)
+        upstream.check_readable()
+    rig.make_anew()
+    with connect(rig, None).upstream() as another:
+        with pytest.raises(UpstreamChanged) as changed:
+            another.check_identity(incarnation)
+        assert changed.value.reason != "history_gone"
+        another.check_identity(another.describe().incarnation)
+
+
+def test_history_that_is_gone_is_told_and_never_stepped_over(rig: Rig, connector: Connector) -> None:
+    with connector.upstream() as upstream:
+        begin, end = upstream.begin_offsets(), upstream.end_offsets()
+        assert begin <= upstream.resolve_start(Start()) <= end
+        upstream.check_history(begin)
+        upstream.check_history(end)
+        if not rig.can_lose:
+            return
+        rig.lose(10)
+        wait_until(lambda: upstream.begin_offsets() > begin, 30, "the loss")
+        with pytest.raises(UpstreamChanged) as gone:
+            upstream.check_history(begin)
+        assert gone.value.reason == "history_gone"
+        upstream.check_history(upstream.begin_offsets())
+        upstream.check_history(end)
+
+
+def test_its_end_only_grows(rig: Rig, connector: Connector) -> None:
+    with connector.upstream() as upstream:
+        before = upstream.end_offsets()
+        rig.fill(5)
+        after = upstream.end_offsets()
+        assert before <= after
+        assert before < after or not rig.can_lose, "what was written is there at once"
+        assert {int(partition) for partition in after} <= set(upstream.describe().partitions)
+
+
+def test_what_does_not_answer_is_an_error_of_ours_in_time(rig: Rig) -> None:
+    nowhere = rig.nowhere()
+    if nowhere is None:
+        return
+    spec, connection = nowhere
+    with within(10), kind_of(spec).connect(spec, connection, None).upstream(timeout=3) as upstream:
+        with pytest.raises(MzShareError) as told:
+            upstream.describe()
+        assert told.value.hint
+        with pytest.raises(MzShareError):
+            upstream.references()
+
+
+# ── its records ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_records_have_their_places_and_uppers_are_exclusive(connector: Connector) -> None:
+    lower, upper = _range(connector)
+    with connector.records() as records:
+        for name in upper:
+            partition, first, last = int(name), lower[name], upper[name]
+            whole = _of(records.read(partition, first, last))
+            offsets = [row[1] for row in whole]
+            assert offsets == sorted(set(offsets)), "each place once, in order"
+            assert {row[0] for row in whole} == {partition}
+            assert first <= offsets[0]
+            assert offsets[-1] < last
+            middle = offsets[len(offsets) // 2]
+            parts = [*_of(records.read(partition, first, middle)), *_of(records.read(partition, middle, last))]
+            assert parts == whole, "nothing is lost or double where a range is cut"
+            assert not _of(records.read(partition, middle, middle))
+
+
+def test_spark_reads_exactly_a_range_the_same_each_time(connector: Connector, shipped: SparkSession) -> None:
+    lower, upper = _range(connector)
+    middle = Position({name: (lower[name] + upper[name]) // 2 for name in upper})
+    reader = connector.reader(shipped)
+    whole = _apart(connector, lower, upper)
+    assert _bounded(reader, lower, upper) == whole, "as the client that checks use"
+    assert _bounded(reader, lower, upper, tasks=3) == whole, "however it is shared, and again"
+    assert sorted(_bounded(reader, lower, middle) + _bounded(reader, middle, upper)) == whole
+    assert reader.bounded(upper, upper) is None
+
+
+def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
+    rig: Rig, connector: Connector, shipped: SparkSession, tmp_path: Path
+) -> None:
+    """A tick that was minted by a stream is finished by a bounded read of its range: both must be one."""
+    lower, upper = _range(connector)
+    reader = connector.reader(shipped)
+    batches: list[tuple[Position, Position, Rows]] = []
+    with connector.upstream() as upstream:
+        frame = reader.stream(lower, upstream.describe().partitions, 100)
+
+    def take(batch: DataFrame, number: int) -> None:
+        batches.append((*reader.batch_range(tmp_path, number, lower), _rows(batch)))
+
+    query = frame.writeStream.option("checkpointLocation", str(tmp_path)).foreachBatch(take).start()
+    try:
+        deadline = time.monotonic() + 90
+        while query.isActive and time.monotonic() < deadline and not (batches and batches[-1][1] >= upper):
+            time.sleep(0.2)
+        assert query.isActive, query.exception()
+    finally:
+        query.stop()
+    assert len(batches) > 1
+    at = lower
+    for begin, end, rows in batches:
+        assert begin == at, "each batch begins where the one before has ended"
+        assert begin <= end
+        assert end.gap(begin) <= 200, "about as many as were asked for"
+        assert rows == _bounded(reader, begin, end)
+        at = end
+    assert at >= upper
+
+
+def _range(connector: Connector) -> tuple[Position, Position]:
+    with connector.upstream() as upstream:
+        return upstream.begin_offsets(), upstream.end_offsets()
+
+
+def _apart(connector: Connector, lower: Position, upper: Position) -> Rows:
+    with connector.records() as records:
+        return sorted(row for name in upper for row in _of(records.read(int(name), lower[name], upper[name])))
+
+
+def _bounded(reader: Reader, lower: Position, upper: Position, tasks: int | None = None) -> Rows:
+    frame = reader.bounded(lower, upper, tasks=tasks)
+    return [] if frame is None else _rows(frame)
+
+
+def _rows(frame: DataFrame) -> Rows:
+    table: pa.Table = frame.toArrow().select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
+    return sorted(_of(table.to_batches()))
+
+
+def _of(batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> Rows:
+    order = ("partition", "offset", "timestamp", "value", "key")
+    return [tuple(row[name] for name in order) for batch in batches for row in batch.to_pylist()]

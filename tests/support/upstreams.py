@@ -1,0 +1,168 @@
+"""An upstream of each kind that tests can fill, shorten and make anew: what the suite of connectors needs of each."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+from airflow_provider_mzshare.connectors.base import Connector
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of
+from airflow_provider_mzshare.core.specs import SourceSpec
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
+
+PARTITIONS = 2
+Servers = Callable[[str], Any]
+"""A fixture by its name: only who needs a server starts it."""
+
+
+class Rig(Protocol):
+    """:param can_lose: whether its history can get lost at all."""
+
+    can_lose: bool
+
+    def spec(self) -> SourceSpec: ...
+
+    def connection(self) -> Connection | None: ...
+
+    def fill(self, count: int) -> None:
+        """At least so many records more in each partition."""
+        ...
+
+    def lose(self, count: int) -> None:
+        """The first so many of partition 0."""
+        ...
+
+    def make_anew(self) -> None:
+        """Another upstream of the same name. For some kinds a new incarnation is all there is of that."""
+        ...
+
+    def nowhere(self) -> tuple[SourceSpec, Connection | None] | None:
+        """An upstream of this kind that does not answer; None where none has to be asked."""
+        ...
+
+
+def connect(rig: Rig, incarnation: str | None) -> Connector:
+    spec = rig.spec()
+    return kind_of(spec).connect(spec, rig.connection(), incarnation)
+
+
+class KafkaRig:
+    can_lose = True
+
+    def __init__(self, server: Servers, folder: Path) -> None:
+        self._kafka: EmbeddedKafka = server("kafka")
+        self._topic = create_topic(self._kafka, PARTITIONS)
+        self._made = 0
+
+    def spec(self) -> SourceSpec:
+        return CONNECTORS.get("kafka").spec(connection="bus", topic=self._topic)
+
+    def connection(self) -> Connection:
+        return Connection("bus", "kafka", extra={"bootstrap.servers": self._kafka.bootstrap})
+
+    def fill(self, count: int) -> None:
+        numbers = range(self._made, self._made + count)
+        bodies = [json.dumps({"n": number}).encode() for number in numbers]
+        produce(self._kafka, self._topic, [Record(b, partition=p, key=b"k") for b in bodies for p in range(PARTITIONS)])
+        self._made += count
+
+    def lose(self, count: int) -> None:
+        delete_records(self._kafka, self._topic, {0: count})
+
+    def make_anew(self) -> None:
+        delete_topic(self._kafka, self._topic)
+        create_topic(self._kafka, PARTITIONS, name=self._topic)
+
+    def nowhere(self) -> tuple[SourceSpec, Connection]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        return self.spec(), Connection("bus", "kafka", extra={"bootstrap.servers": f"127.0.0.1:{port}"})
+
+
+class LoadGeneratorRig:
+    can_lose = False
+
+    def __init__(self, server: Servers, folder: Path) -> None:
+        """Its clock fills it, and nothing else."""
+
+    def spec(self) -> SourceSpec:
+        fields = {"generator": "key_value", "partitions": PARTITIONS, "tick_interval_ms": 1, "up_to": 900, "seed": 3}
+        return CONNECTORS.get("load_generator").spec(**fields)
+
+    def connection(self) -> None:
+        return None
+
+    def fill(self, count: int) -> None:
+        time.sleep(count / 1_000)
+
+    def lose(self, count: int) -> None:
+        raise AssertionError("what a generator made can be made again")
+
+    def make_anew(self) -> None:
+        """Whoever opens it without an incarnation begins another clock."""
+
+    def nowhere(self) -> None:
+        return None
+
+
+class NumberedLinesRig:
+    can_lose = True
+
+    def __init__(self, server: Servers, folder: Path) -> None:
+        self.folder = folder / f"lines-{uuid4().hex[:6]}"
+        self._made = 0
+        self._make()
+
+    def _make(self) -> None:
+        self.folder.mkdir()
+        (self.folder / "id").write_text(uuid4().hex)
+        for partition in range(PARTITIONS):
+            (self.folder / f"{partition}.lines").touch()
+
+    def spec(self) -> SourceSpec:
+        return CONNECTORS.get("numbered_lines").spec(folder=str(self.folder))
+
+    def connection(self) -> None:
+        return None
+
+    def fill(self, count: int) -> None:
+        numbers = range(self._made, self._made + count)
+        for partition in range(PARTITIONS):
+            # Numbers with holes: every seventh is no line.
+            lines = [f'{n} {{"n": {n}, "p": {partition}}}\n' for n in numbers if n % 7 != 3]
+            with (self.folder / f"{partition}.lines").open("a") as file:
+                file.write("".join(lines))
+        self._made += count
+
+    def lose(self, count: int) -> None:
+        path = self.folder / "0.lines"
+        left = [line for line in path.read_text().splitlines(keepends=True) if int(line.partition(" ")[0]) >= count]
+        path.write_text("".join(left))
+
+    def make_anew(self) -> None:
+        shutil.rmtree(self.folder)
+        self._make()
+
+    def nowhere(self) -> tuple[SourceSpec, None]:
+        return CONNECTORS.get("numbered_lines").spec(folder=str(self.folder / "nowhere")), None
+
+
+RIGS: dict[str, Any] = {"kafka": KafkaRig, "load_generator": LoadGeneratorRig, "numbered_lines": NumberedLinesRig}
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    begun = time.monotonic()
+    yield
+    took = time.monotonic() - begun
+    assert took < seconds, f"it took {took:.1f} s"
