@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ticklog import spec_versions
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import TableState, Tick
 
@@ -24,7 +25,8 @@ class Rearmost:
     """The tables that are furthest behind, all at the same tick.
 
     :param first: the first tick they have not got.
-    :param before: where the next of the others waits, so that from there on they are read for together.
+    :param before: where the next of the others waits, so that from there on they are read for together; or, if that
+        comes first, where the spec of one of these changes: a table is written with one spec per group.
     """
 
     table_ids: frozenset[ItemId]
@@ -32,13 +34,19 @@ class Rearmost:
     before: int | None
 
 
-def rearmost(tables: Mapping[ItemId, TableState]) -> Rearmost:
-    numbers = sorted({table.next_tick for table in tables.values()})
-    return Rearmost(
-        table_ids=frozenset(table_id for table_id, table in tables.items() if table.next_tick == numbers[0]),
-        first=numbers[0],
-        before=numbers[1] if len(numbers) > 1 else None,
-    )
+def rearmost(
+    tables: Mapping[ItemId, TableState], specs: Mapping[ItemId, Sequence[int]] = {}, *, at_least: int = 0
+) -> Rearmost:
+    """:param specs: the first ticks of the versions of each table's spec.
+    :param at_least: a tick that must belong to the group, since one of the tables holds it already. That one's spec is
+        the same up to there; those whose spec changes before get a group of their own after it.
+    """
+    first, *others = sorted({table.next_tick for table in tables.values()})
+    behind = [table_id for table_id, table in tables.items() if table.next_tick == first]
+    changes = {one: spec_versions.next_change(specs.get(one, ()), first) for one in behind}
+    same = [one for one in behind if (change := changes[one]) is None or change > at_least] or behind
+    ends = [*others[:1], *(change for one in same if (change := changes[one]) is not None)]
+    return Rearmost(frozenset(same), first, min(ends, default=None))
 
 
 def cut_group(

@@ -72,14 +72,14 @@ class Ingestion:
             tick = catalog.mint(holder, state.upper, upper)
             self._writer.hear("mint")
         yield
-        members = catalog.members()
+        members = [(table, catalog.spec_at(table.table_id, tick.number)) for table in catalog.members()]
         yield
         rows = topic.read(tick.lower, tick.upper)
         yield
         outcomes: dict[ItemId, Outcome] = {}
-        for table in members:
+        for table, spec in members:
             try:
-                outcomes[table.table_id] = yield from self._commit(table, tick, rows)
+                outcomes[table.table_id] = yield from self._commit(table, spec, tick, rows)
             except NoRoom:
                 if self._world.mutant is not Mutant.NO_ROOM_LEAVES:
                     catalog.spare_attempt(holder, tick.number)
@@ -99,12 +99,13 @@ class Ingestion:
             state = self._world.catalog.state
         yield
 
-    def _commit(self, table: TableState, tick: Tick, rows: int) -> Ending:
+    def _commit(self, table: TableState, spec: int, tick: Tick, rows: int) -> Ending:
         done = []
         own = rows & ~prefix(table.start)
         for role in ROLES:
             try:
-                done.append((yield from self._writer.commit_tick(collection_id(table, role), tick, part(own, role))))
+                name, due = collection_id(table, role), part(own, role)
+                done.append((yield from self._writer.commit_tick(name, tick, due, spec)))
             except CannotWrite:
                 return CANNOT_WRITE
             yield
@@ -142,10 +143,12 @@ class Backfill:
     def _one_group(self, holder: Holder, mine: Mapping[ItemId, TableState], head: int) -> Steps:
         catalog = self._world.catalog
         last = rearmost(mine)
-        tables = [mine[table_id] for table_id in sorted(last.table_ids)]
-        names = [collection_id(table, role) for table in tables for role in ROLES]
+        names = [collection_id(mine[table_id], role) for table_id in sorted(last.table_ids) for role in ROLES]
         planned = {name: catalog.delta[name].stored(self._app(name)) for name in names}
         stored = max(catalog.numbers[time] if time else 0 for time in planned.values())
+        specs = {} if self._world.mutant is Mutant.GROUP_ACROSS_SPECS else catalog.specs
+        last = rearmost(mine, specs, at_least=stored)
+        tables = [mine[table_id] for table_id in sorted(last.table_ids)]
         ticks = catalog.ticks_from(last.first, head)
         if not ticks or stored > ticks[-1].number:
             yield IDLE  # until another look at the tables
@@ -157,12 +160,15 @@ class Backfill:
             at_least=0 if self._world.mutant is Mutant.STORED_AHEAD_IGNORED else stored,
         )
         yield
+        made_with = {table.table_id: catalog.spec_at(table.table_id, group.first.number) for table in tables}
         rows = self._read(group)
         yield
         outcomes: dict[ItemId, Outcome] = {}
         for table in tables:
             try:
-                outcomes[table.table_id] = yield from self._commit(table, group, rows, planned)
+                outcomes[table.table_id] = yield from self._commit(
+                    table, made_with[table.table_id], group, rows, planned
+                )
             except NoRoom:
                 yield IDLE
                 return
@@ -179,7 +185,9 @@ class Backfill:
             return topic.read_through(group.lower, group.upper)
         return topic.read(group.lower, group.upper)
 
-    def _commit(self, table: TableState, group: TickGroup, rows: int, planned: Mapping[CollectionId, int]) -> Ending:
+    def _commit(
+        self, table: TableState, spec: int, group: TickGroup, rows: int, planned: Mapping[CollectionId, int]
+    ) -> Ending:
         """Errors come first, so ticks that the data holds are not due in the errors either."""
         catalog = self._world.catalog
         held = catalog.numbers.get(planned[collection_id(table, "data")], 0)
@@ -192,7 +200,7 @@ class Backfill:
                     due &= ~prefix(catalog.ticks[after - 1].upper)
                     catalog.counts["stored ahead"] += 1
                 try:
-                    yield from self._writer.commit_group(name, self._app(name), group, after, planned[name], due)
+                    yield from self._writer.commit_group(name, self._app(name), group, after, planned[name], due, spec)
                 except CannotWrite:
                     return CANNOT_WRITE
                 yield
@@ -210,7 +218,7 @@ class Backfill:
         if planned[name] < group.mz_timestamp:
             self._world.catalog.counts["sealed"] += 1
             app = self._app(name)
-            yield from self._writer.commit_group(name, app, group, group.number, planned[name], 0, force=True)
+            yield from self._writer.commit_group(name, app, group, group.number, planned[name], 0, 0, force=True)
 
     def _entries(self, name: CollectionId, group: TickGroup) -> list[Written]:
         """All that carry ticks of this group and that the catalog does not know yet: own ones and found ones."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, spec_versions
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Minted, Outcome, TableState, Tick, Written
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.tables import TOPIC_ID, Tables, changed
@@ -158,3 +158,15 @@ def check_content(catalog: Catalog, name: CollectionId, version: int, upper: Pos
     found = catalog.delta[name].content[version]
     if (wanted ^ found) & ~(catalog.topic.gone & wanted):
         raise Violation(f"{name} up to {upper}: {found & ~wanted:b} too much, {wanted & ~found:b} missing")
+
+
+def check_specs(catalog: Catalog, name: CollectionId) -> None:
+    """Every row was made with the version of the spec that is valid at its tick, and by no other."""
+    first_ticks = catalog.specs[ItemId(name.split("/")[0])]
+    right: dict[int, int] = {}
+    for tick in catalog.ticks:
+        version = spec_versions.version_at(first_ticks, tick.number)
+        right[version] = right.get(version, 0) | (prefix(tick.upper) & ~prefix(tick.lower))
+    for version, rows in catalog.delta[name].made_with.items():
+        if wrong := rows & ~right.get(version, 0):
+            raise Violation(f"{name}: rows {wrong:b} were made with version {version} of the spec: {first_ticks}")

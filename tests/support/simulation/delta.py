@@ -14,12 +14,14 @@ class Entry(NamedTuple):
     :param time: its transaction version; 0 for upkeep, which carries none.
     :param first: the time of the first tick it carries.
     :param rows: see topic.py.
+    :param spec: the version of the spec that they were made with.
     """
 
     app: str
     time: int
     first: int
     rows: int
+    spec: int = 0
 
 
 class Delta:
@@ -30,6 +32,8 @@ class Delta:
         self.entries: list[Entry] = []
         self.content = [0]
         """The rows at each version; version 0 is the empty table."""
+        self.made_with: dict[int, int] = {}
+        """The rows by the version of the spec that they were made with."""
         self._stored: dict[str, int] = {}
         self._commits: dict[str, int] = {}
         self.in_flight: list[tuple[int, Entry]] = []
@@ -48,6 +52,7 @@ class Delta:
             raise Violation(f"{self.name}: rows {before & entry.rows:b} are there twice")
         self.entries.append(entry)
         self.content.append(before | entry.rows)
+        self.made_with[entry.spec] = self.made_with.get(entry.spec, 0) | entry.rows
         if entry.time:
             self._stored[entry.app] = entry.time
             self._commits[entry.app] = self._commits.get(entry.app, 0) + 1

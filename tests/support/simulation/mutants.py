@@ -32,6 +32,11 @@ class Mutant(Enum):
     FOLLOW_WITHOUT_LEASE = "a backfill moves its tables without holding its lease"
     MERGED_AT_ONE_PLACE = "backfills that are merged go on where the foremost of their tables stands"
     MERGED_WITHOUT_HEALING = "a backfill that is merged forgets which of its tables heal"
+    # Specs.
+    SPEC_OF_MINTED_CHANGES = "a spec that is changed while a tick is pending is valid for that tick"
+    NEWEST_SPEC = "whoever executes a tick takes the newest spec"
+    GROUP_ACROSS_SPECS = "a group goes on where the spec changes"
+    READ_WITH_NEWEST_SPEC = "a read as of a tick takes the newest spec"
     # Cutover.
     INEXACT_CUTOVER = "a table is cut over where its position has reached the tick's lower on some partition only"
     ARMED_BEFORE_HISTORY = "a cutover is armed before the history is complete"

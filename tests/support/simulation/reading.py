@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ticklog import spec_versions
 from airflow_provider_mzshare.core.ticklog.state import TableState, Tick
-from tests.support.simulation.catalog import Catalog, check_content
+from tests.support.simulation.catalog import Catalog, check_content, check_specs
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, prefix
 
 Answer = tuple[int, ...]
-"""Its generation, and the rows of its errors and its data."""
+"""Its generation, the version of the spec, and the rows of its errors and its data."""
 
 
 class Reads:
@@ -29,6 +30,9 @@ class Reads:
 
     def check_all(self, table: TableState) -> None:
         """As of every tick; and each tick's rows are the same in all later answers of its generation."""
+        for generation in range(1, table.generation + 1):
+            for role in ROLES:
+                check_specs(self._catalog, CollectionId(f"{table.table_id}/{generation}/{role}"))
         before: tuple[Answer, Tick] | None = None
         for tick in self._catalog.ticks:
             answer = self.check(table, tick)
@@ -36,7 +40,7 @@ class Reads:
                 continue
             if before is not None and before[0][0] == answer[0]:
                 upto = prefix(before[1].upper)
-                if (answer[1] & upto, answer[2] & upto) != before[0][1:]:
+                if (answer[2] & upto, answer[3] & upto) != before[0][2:]:
                     raise Violation(f"{table.table_id}: rows of ticks up to {before[1].number} came or went later")
             before = answer, tick
 
@@ -51,13 +55,18 @@ class Reads:
         if None in versions:
             self._catalog.counts["reads inside a group"] += 1
             return None
-        upper = self._catalog.ticks[self._catalog.numbers[time] - 1].upper
+        tick = self._catalog.ticks[self._catalog.numbers[time] - 1]
         rows = []
         for name, version in zip(names, versions, strict=True):
             assert version is not None
-            check_content(self._catalog, name, version, upper)
+            check_content(self._catalog, name, version, tick.upper)
             rows.append(self._catalog.delta[name].content[version])
-        return (generation, *rows)
+        return (generation, self._spec(table, tick), *rows)
+
+    def _spec(self, table: TableState, tick: Tick) -> int:
+        if self._mutant is Mutant.READ_WITH_NEWEST_SPEC:
+            return len(self._catalog.specs[table.table_id]) - 1
+        return spec_versions.version_at(self._catalog.specs[table.table_id], tick.number)
 
     def _generation(self, table: TableState, time: int) -> int | None:
         """Before a swap's tick the generation that was replaced answers, as far as it had come."""

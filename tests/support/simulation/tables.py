@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, spec_versions
 from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     Holder,
@@ -48,6 +48,8 @@ class Tables:
         self.commits: dict[CollectionId, list[Written]] = {}
         self.starts: dict[ItemId, tuple[Position, int]] = {}
         """Where a table begins, and the first tick that is its own."""
+        self.specs: dict[ItemId, list[int]] = {}
+        """The first ticks of the versions of each table's spec."""
         self.counts: Counter[str] = Counter()
         """What has happened, to show that it does."""
         self.fenced_changes: list[str] = []
@@ -90,6 +92,7 @@ class Tables:
             table_id = ItemId(f"u{self._ids}")
             start, first = (state.start, 1) if snapshot else (state.upper, state.last_number + 1)
             self.starts[table_id] = (start, first)
+            self.specs[table_id] = [spec_versions.FIRST_TICK]
             tables[table_id] = TableState(
                 table_id,
                 "created" if joins else "backfilling",
@@ -112,6 +115,21 @@ class Tables:
             replacements={k: v for k, v in state.replacements.items() if k != table_id},
             members=state.members - {table_id},
         )
+
+    def change_spec(self, table_id: ItemId) -> None:
+        first_tick = spec_versions.first_tick_of_change(self.state)
+        if self._mutant is Mutant.SPEC_OF_MINTED_CHANGES and self.state.pending:
+            first_tick = self.state.pending[0].number
+        self.specs[table_id].append(first_tick)
+        self.counts["spec changes"] += 1
+        self.counts["spec changes while a tick is pending"] += bool(self.state.pending)
+        self.counts["spec changes during a backfill"] += table_id in backfill_rules.arriving(self.state)
+
+    def spec_at(self, table_id: ItemId, tick: int) -> int:
+        """The version that whoever executes a tick takes."""
+        if self._mutant is Mutant.NEWEST_SPEC:
+            return len(self.specs[table_id]) - 1
+        return spec_versions.version_at(self.specs[table_id], tick)
 
     def resume(self, table_id: ItemId) -> bool:
         """A stalled table, or its stalled replacement, goes on where it stands."""

@@ -114,6 +114,9 @@ class World:
             if self.catalog.resume(table_id):
                 return
 
+    def _change_spec(self) -> None:
+        self.catalog.change_spec(self.random.choice(sorted(self.catalog.state.tables)))
+
     def _resnapshot(self) -> None:
         self.catalog.resnapshot(self.random.choice(sorted(self.catalog.state.tables)))
 
@@ -206,6 +209,7 @@ _WEIGHED: list[tuple[Callable[[World], None], int]] = [
     (World._arm, 10),
     (World._resume, 8),
     (World._resnapshot, 3),
+    (World._change_spec, 4),
     (World._retire, 2),
     (World._merge, 8),
     (World._land, 8),

@@ -47,7 +47,7 @@ class Writer:
     def _is_due(self, name: CollectionId, rows: int) -> bool:
         return bool(rows) or (name not in self._own and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED)
 
-    def commit_tick(self, name: CollectionId, tick: Tick, rows: int) -> Committing:
+    def commit_tick(self, name: CollectionId, tick: Tick, rows: int, spec: int) -> Committing:
         delta, time, failures = self._world.catalog.delta[name], tick.mz_timestamp, 0
         force = tick.attempts > 1 and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED
         while True:
@@ -64,7 +64,7 @@ class Writer:
                     return None
                 self._world.catalog.counts["conflicts"] += 1
                 continue
-            if self._attempt(delta, Entry(name, time, time, rows)):
+            if self._attempt(delta, Entry(name, time, time, rows, spec)):
                 self._own.add(name)
                 return self._written(name, delta, time)
             failures += 1
@@ -83,7 +83,15 @@ class Writer:
         raise Fenced("a later tick is there")
 
     def commit_group(
-        self, name: CollectionId, app: str, group: TickGroup, after: int, planned: int, rows: int, force: bool = False
+        self,
+        name: CollectionId,
+        app: str,
+        group: TickGroup,
+        after: int,
+        planned: int,
+        rows: int,
+        spec: int,
+        force: bool = False,
     ) -> Steps:
         """Add the ticks after the planned version, while that is the stored one."""
         delta, time, failures = self._world.catalog.delta[name], group.mz_timestamp, 0
@@ -102,7 +110,7 @@ class Writer:
             if delta.loaded(app) != loaded:
                 self._world.catalog.counts["conflicts"] += 1
                 continue
-            if self._attempt(delta, Entry(app, time, first, rows)):
+            if self._attempt(delta, Entry(app, time, first, rows, spec)):
                 self._own.add(name)
                 return
             failures += 1

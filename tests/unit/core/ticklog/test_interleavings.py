@@ -93,6 +93,9 @@ AT_LEAST = {
     "topic compactions": 60,
     "reads inside a group": 30,
     "no room": 100,
+    "spec changes": 300,
+    "spec changes while a tick is pending": 100,
+    "spec changes during a backfill": 100,
 }
 
 
