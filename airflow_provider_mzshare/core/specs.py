@@ -114,6 +114,10 @@ class ExportDataConfig(Spec):
     envelope: Literal["none"]
 
 
+HANDLING = ("on_decode_error", "retain_history_seconds")
+"""Fields of a table's spec that no row depends upon: of these, the newest ones count for every tick."""
+
+
 class TableSpec(Spec):
     """A table from a source.
 
@@ -138,6 +142,13 @@ class TableSpec(Spec):
     exclude_columns: tuple[str, ...] = ()
     details: AnyExportDetails | None = None
     """None for tables from before these were kept."""
+
+    def handled_as(self, newest: TableSpec) -> TableSpec:
+        """What the rows are, of this version; what is done with them and with bad ones, as the newest has it.
+
+        A tick that could be written is the same under either. One that could not gets what the user has said since.
+        """
+        return self.model_copy(update={name: getattr(newest, name) for name in HANDLING})
 
     def data_config(self) -> ExportDataConfig:
         return ExportDataConfig(encoding=self.format, envelope=self.envelope)

@@ -18,6 +18,7 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.damages import clear_damage, note_damage
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
+from airflow_provider_mzshare.control.catalog.objects.table_specs import versions_of
 from airflow_provider_mzshare.control.catalog.queries.reads import EMPTY_VERSION, ReadPoint, version_at
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.errors import MzShareError, NotReadable
@@ -26,6 +27,7 @@ from airflow_provider_mzshare.storage.collections.collection import collection_e
 from airflow_provider_mzshare.storage.collections.damage import Damage, brief, in_collection, told
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted, warehouse_fault
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.table_columns import all_columns
 
 
 class DamagedTable(NotReadable):
@@ -142,7 +144,8 @@ def _look(catalog: Catalog, warehouse: str, table: TableItem, deep: bool) -> lis
 
 def _known(session: Session, table: TableItem) -> Iterator[tuple[CollectionId, Known]]:
     mine = (CollectionRow.table_id == table.id) & (CollectionRow.generation == table.generation)
-    for collection_id in session.scalars(select(CollectionRow.id).where(mine).order_by(CollectionRow.role)):
+    own = select(CollectionRow.id, CollectionRow.role).where(mine).order_by(CollectionRow.role)
+    for collection_id, role in session.execute(own):
         columns = select(CommitRow.version, CommitRow.mz_timestamp, CommitRow.rows, CommitRow.hash)
         commits = session.execute(columns.where(CommitRow.collection_id == collection_id)).all()
         yield (
@@ -152,5 +155,12 @@ def _known(session: Session, table: TableItem) -> Iterator[tuple[CollectionId, K
                 rows=sum(commit.rows for commit in commits),
                 hash=sum(int(commit.hash, 16) for commit in commits) % MODULUS,
                 first=version_at(session, collection_id, table.since),
+                columns=_columns(session, table) if role == "data" else (),
             ),
         )
+
+
+def _columns(session: Session, table: TableItem) -> tuple[tuple[int, frozenset[str]], ...]:
+    """From which tick on the table's rows have which; none where that never changed."""
+    found = [(v.first_tick, frozenset(c.name for c in all_columns(v.spec))) for v in versions_of(session, table.id)]
+    return tuple(found) if len({names for _, names in found}) > 1 else ()

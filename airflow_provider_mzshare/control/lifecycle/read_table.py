@@ -251,7 +251,13 @@ def read_frame(
     point = where
     path, version = _place(point, query)
     frame = read_spark(
-        spark, warehouse, path, version, columns=query.columns, with_system_columns=query.with_system_columns
+        spark,
+        warehouse,
+        path,
+        version,
+        shape=_shape(point.spec, query),
+        columns=query.columns,
+        with_system_columns=query.with_system_columns,
     )
     return frame if query.limit is None else frame.limit(query.limit)
 
@@ -264,6 +270,7 @@ def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.RecordBatchReade
         warehouse,
         path,
         version,
+        shape=_shape(point.spec, query),
         columns=query.columns,
         with_system_columns=query.with_system_columns,
         limit=query.limit,
@@ -275,9 +282,15 @@ def _place(point: ReadPoint, query: Query) -> tuple[str, int]:
     return (point.errors_path, point.errors_version) if query.errors else (point.data_path, point.data_version)
 
 
+def _shape(spec: TableSpec, query: Query) -> pa.Schema:
+    """The columns of a table, or of its errors, by its spec."""
+    if query.errors:
+        return errors_schema()
+    return arrow_schema(tuple((column.name, column.type) for column in all_columns(spec)))
+
+
 def _empty(spec: TableSpec, query: Query) -> pa.Table:
-    columns = tuple((column.name, column.type) for column in all_columns(spec))
-    schema = errors_schema() if query.errors else arrow_schema(columns)
+    schema = _shape(spec, query)
     wanted = choose_columns(schema.names, query.columns, with_system_columns=query.with_system_columns)
     return schema.empty_table().select(wanted)
 

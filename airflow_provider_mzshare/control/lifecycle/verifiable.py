@@ -15,21 +15,28 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
     get_source_item,
     get_table_item,
 )
+from airflow_provider_mzshare.control.catalog.objects.table_specs import versions_of
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, last_certificate
 from airflow_provider_mzshare.control.catalog.queries.reads import ReadPoint, table_read_point
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog.spec_versions import FIRST_TICK
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.writing.member_plans import partitions_of
 
 
 @dataclass(frozen=True)
 class Segment:
-    """``[lower, upper)`` of one partition. ``certified``: all of it was written by the certificate's backfill."""
+    """``[lower, upper)`` of one partition, all of it written with one spec.
+
+    ``certified``: all of it was written by the certificate's backfill.
+    """
 
     partition: int
     lower: int
     upper: int
+    spec: TableSpec
     certified: bool = False
 
 
@@ -39,6 +46,7 @@ class Scope:
 
     :param reached: where the table is at ``point``; nothing may lie past it.
     :param partitions: those that the table's records come from; empty is all.
+    :param changes: where the table's spec changed, and what to; oldest first. The first one holds from the beginning.
     """
 
     source: SourceItem
@@ -49,9 +57,10 @@ class Scope:
     reached: Position
     certificate: Certificate | None
     partitions: tuple[int, ...] = ()
+    changes: tuple[tuple[Position, TableSpec], ...] = ()
 
     def segments(self) -> Sequence[Segment]:
-        """Partition by partition, cut where the backfill began and ended; none is empty."""
+        """Partition by partition, cut where the backfill began and ended and where the spec changed; none is empty."""
         return [segment for partition in self._own(self.upper) for segment in self._segments(partition)]
 
     def _own(self, position: Position) -> Iterator[int]:
@@ -59,11 +68,22 @@ class Scope:
 
     def _segments(self, partition: int) -> list[Segment]:
         lower, upper = self.lower[partition], self.upper[partition]
-        if self.certificate is None:
-            return [Segment(partition, lower, upper)] if lower < upper else []
-        begin, end = self.certificate.start[partition], self.certificate.cutover[partition]
-        cuts = sorted({lower, upper, *(at for at in (begin, end) if lower < at < upper)})
-        return [Segment(partition, a, b, begin <= a and b <= end) for a, b in pairwise(cuts) if a < b]
+        begin = end = lower
+        if self.certificate is not None:
+            begin, end = self.certificate.start[partition], self.certificate.cutover[partition]
+        inside = (begin, end, *(position[partition] for position, _ in self.changes))
+        cuts = sorted({lower, upper, *(at for at in inside if lower < at < upper)})
+        return [
+            Segment(partition, a, b, self._spec(partition, a), begin <= a and b <= end)
+            for a, b in pairwise(cuts)
+            if a < b
+        ]
+
+    def _spec(self, partition: int, offset: int) -> TableSpec:
+        """That of the tick which holds this offset."""
+        return next(
+            (spec for position, spec in reversed(self.changes) if position[partition] <= offset), self.point.spec
+        )
 
     def covered(self) -> Mapping[int, tuple[int, int]]:
         """By partition, the offsets that the table may have rows of."""
@@ -82,7 +102,17 @@ def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope
         lower = by_certificate.start
         upper = _upper(session, table, min(by_certificate.tick, point.tick))
     source = get_source_item(session, table.source_id)
-    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec))
+    changes = tuple(_changes(session, table, point))
+    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec), changes)
+
+
+def _changes(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tuple[Position, TableSpec]]:
+    """The specs up to the point's tick, each with the position at which its first tick begins."""
+    for version in versions_of(session, table.id):
+        first = version.first_tick
+        if first <= point.tick:
+            begin = table.start if first == FIRST_TICK else _tick(session, table, first).lower
+            yield begin, version.spec.handled_as(point.spec)
 
 
 def _point(session: Session, table: TableItem, certificate: Certificate | None) -> ReadPoint:
@@ -96,7 +126,11 @@ def _point(session: Session, table: TableItem, certificate: Certificate | None) 
 
 
 def _upper(session: Session, table: TableItem, tick: int) -> Position:
-    row = session.get(TickRow, (table.source_id, tick))
+    return _tick(session, table, tick).upper
+
+
+def _tick(session: Session, table: TableItem, number: int) -> TickRow:
+    row = session.get(TickRow, (table.source_id, number))
     if row is None:
-        raise NotReadable(f"{table.display} cannot be verified: the log has lost tick {tick}", hint="mzshare status")
-    return row.upper
+        raise NotReadable(f"{table.display} cannot be verified: the log has lost tick {number}", hint="mzshare status")
+    return row

@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.lifecycle.check_table import explain
 from airflow_provider_mzshare.control.lifecycle.progress import Progress
 from airflow_provider_mzshare.control.lifecycle.verifiable import Scope, Segment, find_scope
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable, TerminalError, UpstreamChanged, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections.placed_rows import PlacedRows
 from airflow_provider_mzshare.storage.comparison import (
@@ -160,10 +161,9 @@ class _Check:
         self._scope, self._report = scope, report
         self._segments = scope.segments()
         self._total = sum(segment.upper - segment.lower for segment in self._segments)
-        self._plan = _plan(scope)
-        self._placed = {
-            "data": PlacedRows(warehouse, scope.point.data, scope.point.data_version, self._plan.members[0].schema),
-            "errors": PlacedRows(warehouse, scope.point.errors, scope.point.errors_version),
+        self._errors = PlacedRows(warehouse, scope.point.errors, scope.point.errors_version)
+        self._by_spec = {
+            spec: _BySpec(scope, warehouse, spec) for spec in {scope.point.spec, *(s.spec for s in self._segments)}
         }
         self._began = time.monotonic()
         self._done = 0
@@ -174,10 +174,12 @@ class _Check:
         lost, why = 0, ""
         for segment in self._segments:
             self._sums[segment] = Sums()
+            by_spec = self._by_spec[segment.spec]
+            placed = {"data": by_spec.data, "errors": self._errors}
             batches = reader.read(segment.partition, segment.lower, segment.upper)
             for lower, upper, records in cut(batches, segment.lower, segment.upper):
-                found = Rows.of({role: self._placed[role].between(segment.partition, lower, upper) for role in ROLES})
-                kinds = differences(self._decode(records), found)
+                found = Rows.of({role: placed[role].between(segment.partition, lower, upper) for role in ROLES})
+                kinds = differences(by_spec.decode(records), found)
                 if NOT_UPSTREAM in kinds and (excuse := self._explain(reader, upstream)):
                     lost, why = lost + len(kinds.pop(NOT_UPSTREAM)), excuse
                 if first := first_of(kinds):
@@ -187,15 +189,6 @@ class _Check:
                 self._report(Progress(self._done, self._total, time.monotonic() - self._began, "verifying"))
         return f"the table has rows that are not upstream ({lost}), {why}" if lost else None
 
-    def _decode(self, records: Iterable[pa.RecordBatch]) -> Rows:
-        parts: dict[str, list[pa.RecordBatch]] = {role: [] for role in ROLES}
-        for batch in records:
-            (decoded,) = decode_batch(batch, self._plan).values()
-            for role, rows in (("data", decoded.data), ("errors", decoded.errors)):
-                if rows:
-                    parts[role].append(rows.batch)
-        return Rows.of(parts)
-
     def _explain(self, reader: Records, upstream: Upstream) -> str | None:
         """Why a row may be missing upstream although it was there; None where that cannot be."""
         _check_history(upstream, self._scope)
@@ -203,7 +196,8 @@ class _Check:
 
     def check_strays(self) -> None:
         """Nothing lies outside of what the table's ticks cover."""
-        strays = [at for role in ROLES if (at := self._placed[role].first_outside(self._scope.covered()))]
+        both = (self._by_spec[self._scope.point.spec].data, self._errors)
+        strays = [at for placed in both if (at := placed.first_outside(self._scope.covered()))]
         if strays:
             raise VerificationFailed(self._scope.table.display, *min(strays), NOT_UPSTREAM)
 
@@ -239,8 +233,22 @@ class _Check:
         )
 
 
-def _plan(scope: Scope) -> FanoutPlan:
-    return FanoutPlan(1, (member_plan(scope.table.id, scope.point.spec),))
+class _BySpec:
+    """What the table's rows are, as one version of its spec says: how records decode, and the rows that are there."""
+
+    def __init__(self, scope: Scope, warehouse: str, spec: TableSpec) -> None:
+        member = member_plan(scope.table.id, spec)
+        self._plan = FanoutPlan(1, (member,))
+        self.data = PlacedRows(warehouse, scope.point.data, scope.point.data_version, member.schema)
+
+    def decode(self, records: Iterable[pa.RecordBatch]) -> Rows:
+        parts: dict[str, list[pa.RecordBatch]] = {role: [] for role in ROLES}
+        for batch in records:
+            (decoded,) = decode_batch(batch, self._plan).values()
+            for role, rows in (("data", decoded.data), ("errors", decoded.errors)):
+                if rows:
+                    parts[role].append(rows.batch)
+        return Rows.of(parts)
 
 
 def _ranges(sums: Mapping[Segment, Sums]) -> Iterator[VerifiedRange]:

@@ -170,11 +170,16 @@ def _load_table(warehouse: str, point: ReadPoint | TableSpec) -> querying.Load:
         return _load_arrow(_nothing(point))
     if point.data_version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(point.data_path)):
         return _load_arrow(_nothing(point.spec))  # it joined, and its writer died before it made the folder
-    return lambda spark: read_spark(spark, warehouse, point.data_path, point.data_version)
+    shape = _shape(point.spec)
+    return lambda spark: read_spark(spark, warehouse, point.data_path, point.data_version, shape=shape)
+
+
+def _shape(spec: TableSpec) -> pa.Schema:
+    return arrow_schema(tuple((column.name, column.type) for column in user_columns(spec)))
 
 
 def _nothing(spec: TableSpec) -> pa.Table:
-    return arrow_schema(tuple((column.name, column.type) for column in user_columns(spec))).empty_table()
+    return _shape(spec).empty_table()
 
 
 def _load_arrow(table: pa.Table) -> querying.Load:

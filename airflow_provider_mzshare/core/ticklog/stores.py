@@ -14,7 +14,7 @@ from airflow_provider_mzshare.core.ticklog.state import Holder, Lease, Outcome, 
 
 
 class Member(Protocol):
-    """A table as a writer needs it, pinned by generation and spec version."""
+    """A table as a writer needs it, in one generation and with the spec of one tick."""
 
     @property
     def table_id(self) -> ItemId: ...
@@ -71,8 +71,11 @@ class TickStore(LeaseStore, WriterStore, Protocol):
 
     def settings(self) -> SourceSettings: ...
 
-    def members(self) -> Sequence[Member]:
-        """The members of the pending tick (or of the next, once it is minted), with all a writer needs."""
+    def members(self, tick: int | None = None) -> Sequence[Member]:
+        """The members of the pending tick (or of the next, once it is minted), with all a writer needs.
+
+        :param tick: whose specs they have; that one's, unless another is named.
+        """
         ...
 
     def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick: ...
@@ -122,8 +125,12 @@ class BackfillStore(LeaseStore, WriterStore, Protocol):
         """From number ``first`` on, oldest first, committed or only minted: their ranges are final."""
         ...
 
-    def members(self, table_ids: Collection[ItemId]) -> Sequence[Member]:
-        """Tables of this backfill, each in the generation that is being filled."""
+    def spec_changes(self, table_ids: Collection[ItemId]) -> Mapping[ItemId, Sequence[int]]:
+        """The first ticks of the versions of each table's spec (see ``spec_versions``)."""
+        ...
+
+    def members(self, table_ids: Collection[ItemId], tick: int | None = None) -> Sequence[Member]:
+        """Tables of this backfill, each in the generation that is being filled and with its spec of a tick."""
         ...
 
     def follow(

@@ -144,6 +144,7 @@ class _Following(Holding):
         if wait:
             self._announce()
             return min(wait, LOOK_SECONDS / 2)
+        behind = rearmost(tables, self._app.store.spec_changes(behind.table_ids), at_least=self._at_least)
         group = cut_group(
             self._ticks(behind.first, state.last_number),
             max_records=self._pacer.max_records(rate, self._app.max_records),
@@ -169,7 +170,7 @@ class _Following(Holding):
             crashpoint("converging")
         self._pacer.begin(group.records, time.monotonic())
         try:
-            self._groups.execute(group, self._app.store.members(tables))
+            self._groups.execute(group, self._app.store.members(tables, group.first.number))
         except GroupTooShort as short:
             log.info("%s: %s", self._app.backfill_id, short.message)
             self._at_least = short.tick

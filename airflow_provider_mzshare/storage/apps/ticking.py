@@ -210,7 +210,7 @@ class Ticking:
 
     def _members(self, tick: Tick) -> Sequence[Member]:
         """Says who is new among them: tables that joined, or were cut over, or got a new generation by this tick."""
-        members = self._store.members()
+        members = self._store.members(tick.number)
         new = [m.table_id for m in members if self._known and m.data not in self._known]
         if new:
             log.info("%s tick %s: %s joined", self._holder.job_id, tick.number, ", ".join(new))
@@ -224,7 +224,7 @@ class Ticking:
         outcomes: dict[ItemId, Outcome] = {}
         failed: dict[ItemId, str] = {}
         # The suspect first: its deaths are counted in a row.
-        for member in sorted(self._store.members(), key=lambda m: m.table_id != tick.suspect):
+        for member in sorted(self._store.members(tick.number), key=lambda m: m.table_id != tick.suspect):
             if rules.is_deadly(tick, member.table_id):
                 outcomes[member.table_id] = Left("the app died again and again while it executed this table alone")
                 continue

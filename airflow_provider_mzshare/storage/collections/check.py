@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -16,7 +17,7 @@ from airflow_provider_mzshare.storage.collections.damage import Added, Damage, L
 from airflow_provider_mzshare.storage.collections.faults import warehouse_fault
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
-from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, UNHASHED, hash_table
 
 UNREADABLE = (OSError, pa.ArrowException, DeltaError, ValueError, KeyError, TypeError)
 _BATCH_ROWS = 16_384
@@ -29,12 +30,15 @@ class Known:
     :param ticks: versions of the log, and the times of the ticks that they carry.
     :param rows: in all of them together, and the sum of their hashes.
     :param first: the oldest version that a read may still ask for.
+    :param columns: from which tick on its rows have which columns, oldest first; all that there are, where it is empty.
+        Compaction gives rows the columns that came later, as NULL: these were not hashed.
     """
 
     ticks: Mapping[int, int] = field(default_factory=dict)
     rows: int = 0
     hash: int = 0
     first: int = 0
+    columns: tuple[tuple[int, frozenset[str]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,17 @@ class _Check:
         for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
             if is_active:
                 self._rows += batch.num_rows
-                self._hash = (self._hash + hash_table(batch)) % MODULUS
+                self._hash = (self._hash + sum(hash_table(part) for part in self._parts(batch))) % MODULUS
+
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | pa.Table]:
+        """Its rows as they were written: with the columns that they had."""
+        columns = self._known.columns if self._known else ()
+        if not columns:
+            yield batch
+        rows, tick = pa.Table.from_batches([batch]), pc.field(UNHASHED)
+        for number, (first, names) in enumerate(columns, start=1):
+            within = (tick >= first) & (tick < columns[number][0]) if number < len(columns) else tick >= first
+            yield rows.filter(within).select([name for name in rows.schema.names if name in names])
 
     def _sums(self) -> Iterator[Damage]:
         assert self._known is not None

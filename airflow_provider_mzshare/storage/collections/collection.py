@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookProperties, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_provider_mzshare.core.ids import CollectionId
@@ -18,6 +18,8 @@ from airflow_provider_mzshare.storage.collections.uris import collection_uri
 
 ID_PROPERTY = "mzshare.collection"
 CHECKPOINT_INTERVAL = 10
+KEEP_LOG = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+"""Of every commit: old entries are what a read as of a time needs."""
 _DESCRIPTION = "Written by mzshare, one commit per tick. Read it at a version that the catalog names."
 
 
@@ -105,6 +107,26 @@ class Collection:
         # second log. A folder restored from a copy has lost ticks that the catalog counts as written.
         if self.delta_version < seen or not log.has_entry(self.filesystem, self.delta_version):
             raise BadCollection(self.collection_id, f"log entry {seen} is gone from its folder")
+
+    def widen(self, schema: pa.Schema) -> None:
+        """Add the columns of a newer spec that it has not got. Its versions so far keep theirs."""
+        missing = self._missing(schema)
+        if not missing:
+            return
+        try:
+            self.table.alter.add_columns(missing, post_commithook_properties=KEEP_LOG)
+        except DeltaError:
+            # Whoever else did it: what is there counts.
+            self.refresh()
+            if self._missing(schema):
+                raise
+
+    def _missing(self, schema: pa.Schema) -> list[Field]:
+        present = {field.name: field.type for field in self.table.schema().fields}
+        wanted = Schema.from_arrow(schema).fields
+        if any(present.get(field.name, field.type) != field.type for field in wanted):
+            raise BadCollection(self.collection_id, "it exists with other columns")
+        return [field for field in wanted if field.name not in present]
 
     def stored_version(self) -> int | None:
         """The ``mz_timestamp`` of the newest tick in the collection, read anew; None before the first."""

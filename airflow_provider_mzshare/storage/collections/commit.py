@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
@@ -24,7 +24,7 @@ from airflow_provider_mzshare.errors import (
     PlanAgain,
     WarehouseUnreachable,
 )
-from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection
 from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 
@@ -33,8 +33,6 @@ WRITES = 6
 FIRST_PAUSE_S = 0.02
 MAX_FILE_AGE_S = 12 * 3600
 """Half of what maintenance grants a file that no commit names."""
-
-KEEP_LOG = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from airflow_provider_mzshare.errors import WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections import log
-from airflow_provider_mzshare.storage.collections.collection import Collection
-from airflow_provider_mzshare.storage.collections.commit import KEEP_LOG
+from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection
 from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.durability import local_path, sync_filesystem
 from airflow_provider_mzshare.storage.collections.faults import check_room, warehouse_fault

@@ -29,7 +29,7 @@ class PlacedRows:
         self._id, self._schema = collection_id, schema or errors_schema()
         # A table that joined and got no rows yet may be without its folders.
         exists = version > 0 or collection_exists(root, collection_id)
-        self._snapshot: Snapshot | None = open_snapshot(root, collection_id, version) if exists else None
+        self._snapshot: Snapshot | None = open_snapshot(root, collection_id, version, schema) if exists else None
 
     def between(self, partition: int, lower: int, upper: int) -> Sequence[pa.RecordBatch]:
         """All columns of the rows in ``[lower, upper)`` of a partition, in no order."""

@@ -22,7 +22,7 @@ from airflow_provider_mzshare.storage.collections.ordered_rows import BATCH_ROWS
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 SYSTEM_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
 
@@ -32,13 +32,17 @@ def read_batches(
     path: str,
     version: int,
     *,
+    shape: pa.Schema | None = None,
     columns: Sequence[str] | None = None,
     with_system_columns: bool = False,
     limit: int | None = None,
     ordered: bool = False,
 ) -> pa.RecordBatchReader:
-    """The rows at ``version``, a batch at a time. With ``ordered``, by tick, partition and offset; else in no order."""
-    snapshot = open_snapshot(root, path, version)
+    """The rows at ``version``, a batch at a time. With ``ordered``, by tick, partition and offset; else in no order.
+
+    :param shape: the columns that there are, as ``open_snapshot`` has it.
+    """
+    snapshot = open_snapshot(root, path, version, shape)
     wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
     schema = snapshot.schema_of(wanted)
     if ordered:
@@ -52,13 +56,24 @@ def read_spark(
     path: str,
     version: int,
     *,
+    shape: pa.Schema,
     columns: Sequence[str] | None = None,
     with_system_columns: bool = False,
 ) -> DataFrame:
     """The rows at ``version`` as a DataFrame, read by Spark's own Delta reader."""
     frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
-    wanted = choose_columns(frame.columns, columns, with_system_columns=with_system_columns)
-    return frame.select(*(frame[spark_name(name)] for name in wanted))
+    wanted = choose_columns(shape.names, columns, with_system_columns=with_system_columns)
+    return frame.select(*(_spark_column(frame, shape.field(name)) for name in wanted))
+
+
+def _spark_column(frame: DataFrame, wanted: pa.Field) -> Column:
+    """NULL in a collection that has not got the column yet."""
+    if wanted.name in frame.columns:
+        return frame[spark_name(wanted.name)]
+    from pyspark.sql.functions import lit
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return lit(None).cast(from_arrow_type(wanted.type)).alias(wanted.name)
 
 
 def spark_name(name: str) -> str:
@@ -108,12 +123,15 @@ class Snapshot:
         return {"use_threads": False, "fragment_scan_options": pads.ParquetFragmentScanOptions(pre_buffer=False)}
 
 
-def open_snapshot(root: str, path: str, version: int) -> Snapshot:
+def open_snapshot(root: str, path: str, version: int, shape: pa.Schema | None = None) -> Snapshot:
+    """:param shape: the columns that there are, by the spec of the tick that is read; those of the collection by
+    default. It may have columns that the spec no longer has, and has not got new ones before a row with them: NULL.
+    """
     uri = collection_uri(root, path)
     filesystem = native_filesystem(uri)
     try:
-        table = DeltaTable(uri, version=version)
-        return Snapshot(table.to_pyarrow_dataset(filesystem=filesystem), filesystem is not None)
+        dataset = DeltaTable(uri, version=version).to_pyarrow_dataset(filesystem=filesystem)
+        return Snapshot(dataset.replace_schema(shape) if shape else dataset, filesystem is not None)
     except (DeltaError, OSError) as error:
         raise NotReadable(
             f"collection {path} has no readable version {version}: {brief(error)}", hint="mzshare status"

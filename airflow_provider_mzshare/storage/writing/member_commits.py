@@ -69,6 +69,8 @@ class MemberCommits(ABC):
     def __init__(self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str) -> None:
         self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
         self._open: dict[CollectionId, Collection] = {}
+        self._columns: dict[CollectionId, pa.Schema] = {}
+        """Those that each was last seen to have."""
         self._committed: set[CollectionId] = set()
         """Collections whose newest commit may be this writer's own. The first is made even without rows, so that a late
         one of a predecessor conflicts; a member that fails may come back after somebody else has written it."""
@@ -130,10 +132,13 @@ class MemberCommits(ABC):
         ):
             if collection_id not in self._open:
                 self._open[collection_id] = self._opened(collection_id, schema)
+            if self._columns.get(collection_id) != schema:
+                self._open[collection_id].widen(schema)
+                self._columns[collection_id] = schema
 
     def _opened(self, collection_id: CollectionId, schema: pa.Schema) -> Collection:
         """A folder that was deleted or restored from a copy has lost rows: nothing may be written on top of that."""
-        if not self._last_written.get(collection_id):
+        if not self._last_written.get(collection_id) and not collection_exists(self._root, collection_id):
             create_collection(self._root, collection_id, schema)
         collection = Collection.open(self._root, collection_id)
         self._check_kept(collection, collection.stored_version())

@@ -97,6 +97,7 @@ class TableRow(Progress, Base):
     id: Mapped[ItemId] = mapped_column(Text, ForeignKey("items.id"), primary_key=True)
     source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), index=True)
     spec: Mapped[str]
+    """The newest; all that were valid before are in ``SpecRow``."""
     spec_version: Mapped[int]
     start: Mapped[Position] = mapped_column(PositionText)
     start_tick: Mapped[int] = mapped_column(server_default="1")
@@ -104,6 +105,17 @@ class TableRow(Progress, Base):
     since_noted: Mapped[int] = mapped_column(server_default="0")
     """``since`` as maintenance found it at ``since_noted_at``: once that is long enough ago, what is older may go."""
     since_noted_at: Mapped[int] = mapped_column(server_default="0")
+
+
+class SpecRow(Base):
+    """A version of a table's spec: valid from ``first_tick`` on, until a later version's."""
+
+    __tablename__ = "table_specs"
+
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    first_tick: Mapped[int]
+    spec: Mapped[str]
 
 
 class ReplacementRow(Progress, Base):

@@ -20,6 +20,7 @@ from airflow_provider_mzshare.control.catalog.log.writers import (
     members_of,
     written_collections,
 )
+from airflow_provider_mzshare.control.catalog.objects.table_specs import first_ticks, open_tick
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
@@ -47,12 +48,17 @@ class CatalogBackfillStore(BackfillStore):
         with self._catalog.read() as session:
             return [to_tick(row) for row in session.scalars(query.order_by(TickRow.number).limit(limit))]
 
-    def members(self, table_ids: Collection[ItemId]) -> Sequence[CatalogMember]:
+    def spec_changes(self, table_ids: Collection[ItemId]) -> Mapping[ItemId, Sequence[int]]:
+        with self._catalog.read() as session:
+            return first_ticks(session, table_ids)
+
+    def members(self, table_ids: Collection[ItemId], tick: int | None = None) -> Sequence[CatalogMember]:
         with self._catalog.read() as session:
             state = load_state(session, get_source(session, self._source_id))
             mine = backfill_rules.arriving(state, self._backfill_id)
             wanted = [(table_id, mine[table_id].generation) for table_id in table_ids if table_id in mine]
-            return members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted))
+            at = open_tick(self._source_id) if tick is None else tick
+            return members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted), at)
 
     def collections(self) -> Sequence[CollectionId]:
         return [name for member in self.members(self._mine()) for name in (member.data, member.errors)]

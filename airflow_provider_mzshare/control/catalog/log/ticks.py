@@ -31,6 +31,7 @@ from airflow_provider_mzshare.control.catalog.log.writers import (
     members_of,
     written_collections,
 )
+from airflow_provider_mzshare.control.catalog.objects.table_specs import open_tick
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
@@ -61,10 +62,11 @@ class CatalogTickStore(TickStore):
         with self._catalog.read() as session:
             return SourceSettings.model_validate_json(get_source(session, self._source_id).settings)
 
-    def members(self) -> Sequence[CatalogMember]:
+    def members(self, tick: int | None = None) -> Sequence[CatalogMember]:
         current = TableRow.id.in_(current_members(self._source_id))
+        at = open_tick(self._source_id) if tick is None else tick
         with self._catalog.read() as session:
-            return members_of(session, current & (CollectionRow.generation == TableRow.generation))
+            return members_of(session, current & (CollectionRow.generation == TableRow.generation), at)
 
     def collections(self) -> Sequence[CollectionId]:
         """Of current generations: what a backfill fills is its own business."""

@@ -12,12 +12,13 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     CollectionRow,
     CommitRow,
     ItemRow,
+    SpecRow,
     TableRow,
     TickRow,
 )
 from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
-from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
 from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
+from airflow_provider_mzshare.control.catalog.objects.table_specs import valid_at, valid_spec
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 
@@ -37,29 +38,30 @@ class CatalogMember:
     errors_path: str
 
 
-def members_of(session: Session, which: ColumnElement[bool]) -> Sequence[CatalogMember]:
-    """Tables, each in the one generation that ``which`` chooses, oldest first."""
+def members_of(session: Session, which: ColumnElement[bool], tick: int | ColumnElement[int]) -> Sequence[CatalogMember]:
+    """Tables, each in the one generation that ``which`` chooses and with its spec of a tick, oldest first."""
     query = (
-        select(TableRow, ItemRow, CollectionRow)
+        select(TableRow, SpecRow, ItemRow, CollectionRow)
         .select_from(TableRow)
+        .join(SpecRow, valid_at(tick))
         .join(ItemRow, known_as())
         .join(CollectionRow, CollectionRow.table_id == TableRow.id)
         .where(which)
     )
-    found: dict[ItemId, tuple[TableRow, ItemRow, dict[str, CollectionRow]]] = {}
-    for table, item, collection in session.execute(query):
-        found.setdefault(table.id, (table, item, {}))[2][collection.role] = collection
+    found: dict[ItemId, tuple[TableRow, SpecRow, ItemRow, dict[str, CollectionRow]]] = {}
+    for table, spec, item, collection in session.execute(query):
+        found.setdefault(table.id, (table, spec, item, {}))[3][collection.role] = collection
     return [_member(*found[table_id]) for table_id in sorted(found, key=lambda table_id: int(table_id[1:]))]
 
 
-def _member(table: TableRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:
+def _member(table: TableRow, spec: SpecRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:
     data, errors = collections["data"], collections["errors"]
     return CatalogMember(
         table_id=table.id,
         name=display_name((item.schema_name, item.name)),
-        spec=parse_table_spec(table.spec),
+        spec=valid_spec(spec.spec, table.spec),
         generation=data.generation,
-        spec_version=table.spec_version,
+        spec_version=spec.version,
         data=data.id,
         errors=errors.id,
         data_path=data.path,

@@ -9,8 +9,7 @@ from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.at_commit import definitions_change, touch
-from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
-from airflow_provider_mzshare.control.catalog.database.models import SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.database.models import SourceRow
 from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects.differences import differences
 from airflow_provider_mzshare.control.catalog.objects.item_names import (
@@ -39,6 +38,7 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
     list_tables,
 )
 from airflow_provider_mzshare.control.catalog.objects.table_rows import NewTable, add_tables, remove_tables
+from airflow_provider_mzshare.control.catalog.objects.table_specs import change_spec
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, Spec, TableSpec
@@ -180,10 +180,9 @@ def set_settings(session: Session, source_id: ItemId, settings: SourceSettings) 
 
 
 def set_table_spec(session: Session, table_id: ItemId, spec: TableSpec) -> None:
-    """Picked up by whoever writes the table at its next tick; the caller has the lock of the source."""
-    changed = update(TableRow).where(TableRow.id == table_id, TableRow.status != "dropped")
-    values = {"spec": spec.model_dump_json(), "spec_version": TableRow.spec_version + 1}
-    change(session, changed.values(values), 1, f"table {table_id}")
+    """Valid from the next tick that is minted; the caller has the lock of the source."""
+    source = get_source(session, get_table_item(session, table_id).source_id)
+    change_spec(session, load_state(session, source), table_id, spec)
     definitions_change(session)
 
 

@@ -10,11 +10,18 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.database.batches import batches
-from airflow_provider_mzshare.control.catalog.database.models import MembershipRow, ReplacementRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.database.models import (
+    MembershipRow,
+    ReplacementRow,
+    SpecRow,
+    TableRow,
+    TickRow,
+)
 from airflow_provider_mzshare.control.catalog.log.arrivals import bring_up
 from airflow_provider_mzshare.control.catalog.log.states import lock_source
 from airflow_provider_mzshare.control.catalog.objects.collection_rows import add_collections
 from airflow_provider_mzshare.control.catalog.objects.item_names import retire_items
+from airflow_provider_mzshare.control.catalog.objects.table_specs import FIRST_VERSION, first_row
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.core.ticklog.state import SourceState
@@ -36,6 +43,7 @@ def add_tables(session: Session, state: SourceState, new: Sequence[NewTable]) ->
     """The rows and the collections of tables of one source; the backfill that brings up those that come late."""
     joining = {table.id for table in new if not table.snapshot or state.upper == state.start}
     session.execute(insert(TableRow), [_row(state, table, table.id in joining) for table in new])
+    session.execute(insert(SpecRow), [first_row(table.id, table.spec) for table in new])
     add_collections(session, [table.id for table in new], generation=1)
     late = [table.id for table in new if table.id not in joining]
     if not late:
@@ -48,7 +56,7 @@ def _row(state: SourceState, table: NewTable, joins: bool) -> dict[str, Any]:
         "id": table.id,
         "source_id": state.source_id,
         "spec": table.spec.model_dump_json(),
-        "spec_version": 1,
+        "spec_version": FIRST_VERSION,
         "generation": 1,
         "status": "created" if joins else "backfilling",
         "start": state.start if table.snapshot else state.upper,

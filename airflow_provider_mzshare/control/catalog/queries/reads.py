@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow, SwapRow, TickRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
+from airflow_provider_mzshare.control.catalog.objects.table_specs import spec_at
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
@@ -105,7 +106,7 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
     return ReadPoint(
         table_id=table.id,
         name=table.display,
-        spec=table.spec,
+        spec=spec_at(session, table.id, tick.number),
         tick=tick.number,
         mz_timestamp=tick.mz_timestamp,
         since=table.since,

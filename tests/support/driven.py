@@ -1,0 +1,130 @@
+"""Both apps without Spark, driven step by step: the same log, the same pass and the same commits, to any death."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.state import Done, Outcome, Tick
+from airflow_provider_mzshare.core.ticklog.stores import Member
+from airflow_provider_mzshare.storage.apps.backfill_steps import cut_group, rearmost
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
+from airflow_provider_mzshare.storage.fanout.received import received
+from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
+from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.member_commits import MemberCommits
+from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
+
+Records = Callable[[Position, Position], Iterable[pa.RecordBatch]]
+"""Those of a range of the source."""
+
+
+def note_job(catalog: Catalog, job: str, source_id: ItemId, folder: str, **more: object) -> JobId:
+    """A job that runs, somewhere."""
+    job_id = JobId(job)
+    kind = "backfill" if "backfill_id" in more else "ingest"
+    with catalog.write() as session:
+        jobs.create_job(
+            session,
+            kind=kind,
+            source_id=source_id,
+            launcher="process",
+            folder=folder,
+            job_id=job_id,
+            **more,  # type: ignore[arg-type]
+        )
+        jobs.note_start(session, job_id, pid=1, pid_started=1.0, host="elsewhere")
+        jobs.set_state(session, job_id, "running", expect={"starting"})
+    return job_id
+
+
+def execute(commits: MemberCommits, group: TickGroup, member: Member, records: Records) -> Outcome:
+    """Plan, pass, commit: for one member."""
+    commits.begin(group, [member])
+    due = commits.due(group, member)
+    if isinstance(due, Done):
+        return due
+    text = FanoutPlan(group.first.number, (due.plan,), group.ends()).to_json()
+    rows = [
+        row for batch in write_partition(iter(records(group.lower, group.upper)), text) for row in batch.to_pylist()
+    ]
+    found = replace(merge_results(rows).get(due.plan.table_id, MemberResult()), received=received(rows))
+    return commits.commit(group, due, found, time.time())
+
+
+class DrivenIngestion:
+    """Takes over whatever job holds the source: nobody's heart beats here."""
+
+    def __init__(self, catalog: Catalog, root: str, source_id: ItemId, records: Records, job: JobId) -> None:
+        self.store = CatalogTickStore(catalog, source_id)
+        self._records = records
+        self._holder = self.store.claim(job, stood_still=self.store.lease())
+        self._commits = TickCommits(self.store, self._holder, source_id=source_id, root=root)
+
+    def mint(self, upper: Position) -> Tick:
+        state = self.store.load()
+        return self.store.mint(self._holder, lower=state.upper, upper=upper, incarnation=state.incarnation)
+
+    def execute(self, tick: Tick) -> dict[ItemId, Outcome]:
+        group = TickGroup((tick,))
+        return {m.table_id: execute(self._commits, group, m, self._records) for m in self.store.members(tick.number)}
+
+    def tick(self, upper: Position) -> Tick:
+        tick = self.mint(upper)
+        self.store.commit(self._holder, tick.number, self.execute(tick), {})
+        return tick
+
+    def finish_pending(self) -> list[int]:
+        """The numbers of what a predecessor left."""
+        pending = [tick.number for tick in self.store.load().pending]
+        for number in pending:
+            tick = self.store.begin_attempt(self._holder, number)
+            self.store.commit(self._holder, number, self.execute(tick), {})
+        return pending
+
+
+class DrivenBackfill:
+    """Brings one table up, in groups that are as large as they may be."""
+
+    def __init__(self, catalog: Catalog, root: str, table_id: ItemId, source_id: ItemId, records: Records) -> None:
+        self._catalog, self._records, self._table_id = catalog, records, table_id
+        backfill_id = arriving(CatalogTickStore(catalog, source_id).load())[table_id].backfill_id
+        assert backfill_id is not None
+        self.store = CatalogBackfillStore(catalog, source_id, backfill_id)
+        job = note_job(catalog, f"backfill-{backfill_id}", source_id, "", backfill_id=backfill_id)
+        self._holder = self.store.claim(job)
+        self._commits = GroupCommits(self.store, self._holder, source_id=source_id, root=root)
+
+    def run(self) -> list[tuple[int, int]]:
+        """To the end of the log; the next tick cuts it over. Gives back the first and the last tick of each group."""
+        groups = []
+        while (group := self._next_group()) is not None:
+            self._follow(group)
+            groups.append((group.first.number, group.number))
+        with self._catalog.write() as session:
+            assert arm_table(session, self._table_id)
+        return groups
+
+    def _next_group(self) -> TickGroup | None:
+        state = self.store.load()
+        table = arriving(state)[self._table_id]
+        if table.next_tick > state.last_number:
+            return None
+        behind = rearmost({table.table_id: table}, self.store.spec_changes([table.table_id]))
+        return cut_group(self.store.ticks(behind.first, 1_000), before=behind.before)
+
+    def _follow(self, group: TickGroup) -> None:
+        (member,) = self.store.members([self._table_id], group.first.number)
+        outcomes = {self._table_id: execute(self._commits, group, member, self._records)}
+        self.store.follow(self._holder, first=group.first.number, last=group.last, outcomes=outcomes, stats={})
