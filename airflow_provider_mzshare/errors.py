@@ -69,6 +69,17 @@ class UnknownFormat(TerminalError):
         )
 
 
+class UnknownEnvelope(TerminalError):
+    """An envelope that nobody has registered here, and that a stored spec names. :param known: those that are."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        super().__init__(
+            f"there is no envelope {name!r}; there are: {', '.join(known)}",
+            hint="install the package that brings it, here and where apps run",
+        )
+
+
 class FormatNotLoaded(TerminalError):
     """A format that is registered, and whose module or object cannot be had. :param target: ``module:attribute``."""
 

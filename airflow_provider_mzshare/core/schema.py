@@ -27,6 +27,10 @@ ERROR_COLUMNS = (("timestamp", "timestamptz"), ("key", "bytea"), ("value", "byte
 """An errors collection: these, then the system columns."""
 
 
+DEFAULT_ENVELOPE = "none"
+"""Of a table that names none: every record is a row."""
+
+
 @dataclass(frozen=True)
 class Column:
     name: str

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from airflow_provider_mzshare.core.registry import load
-from airflow_provider_mzshare.core.schema import check_type
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, check_type
 
 DAY_SECONDS = 86_400
 FIND_KIND = "airflow_provider_mzshare.connectors.registry:find_kind"
@@ -111,7 +111,7 @@ class ExportDataConfig(Spec):
     """How the data of a table is decoded."""
 
     encoding: str
-    envelope: Literal["none"]
+    envelope: str
 
 
 HANDLING = ("on_decode_error", "retain_history_seconds")
@@ -133,7 +133,8 @@ class TableSpec(Spec):
     """The name of a format; who decodes, or asks for columns, looks it up."""
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
-    envelope: Literal["none"] = "none"
+    envelope: str = DEFAULT_ENVELOPE
+    """The name of a registered one: whoever reads a stored spec looks whether it is."""
     on_decode_error: Literal["record", "stop"] = "record"
     retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
     snapshot: bool = True

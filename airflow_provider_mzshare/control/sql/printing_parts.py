@@ -10,7 +10,9 @@ from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 
 
 def table_name(name: QualifiedName) -> exp.Table:
@@ -44,6 +46,11 @@ def names_option(name: str, columns: Iterable[exp.Expr]) -> list[nodes.Option]:
     """``TEXT COLUMNS (a, b)``, if there are any."""
     listed = list(columns)
     return [option(name, exp.Tuple(expressions=listed))] if listed else []
+
+
+def envelope_word(name: str, *, always: bool = False) -> str | None:
+    """What stands after ENVELOPE; the usual one need not be written."""
+    return ENVELOPES.get(name).sql_word if always or name != DEFAULT_ENVELOPE else None
 
 
 def column_names(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:

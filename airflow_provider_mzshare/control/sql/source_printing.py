@@ -15,6 +15,7 @@ from airflow_provider_mzshare.control.sql.printing_parts import (
     column_definitions,
     column_names,
     column_paths,
+    envelope_word,
     includes,
     option,
     path,
@@ -66,7 +67,7 @@ def _add_output(node: nodes.CreateSource, output: values.Output) -> None:
     word = sql_word(output.format)
     node.set("format", word)
     node.set("include", includes(output.include))
-    node.set("envelope", None if word else "NONE")
+    node.set("envelope", envelope_word(output.envelope, always=word is None))
 
 
 def _outputs(legacy: LegacySpec) -> nodes.Outputs | None:

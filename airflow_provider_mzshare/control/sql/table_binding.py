@@ -13,8 +13,9 @@ from airflow_provider_mzshare.control.sql.column_types import from_sql
 from airflow_provider_mzshare.control.sql.durations import parse_duration
 from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.scanning import shown
-from airflow_provider_mzshare.core.schema import PLAIN_COLUMN, SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, SYSTEM_COLUMNS
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
+from airflow_provider_mzshare.envelopes.registry import by_word
 from airflow_provider_mzshare.formats.registry import NATIVE, any_of, format_named, sql_word, words_with_columns
 
 _RESERVED_PREFIX = "_mz_"
@@ -39,6 +40,7 @@ class TableBinding(Binding):
             format=output.format,
             columns=output.columns,
             include=output.include,
+            envelope=output.envelope,
             **self._table_options(node),
             **self._column_options(node, lambda column: column.name),
         )
@@ -57,7 +59,16 @@ class TableBinding(Binding):
             format=written,
             columns=specs,
             include=tuple(Include(what=cast("Any", i.name.lower()), name=_include_name(i)) for i in include),
+            envelope=self._envelope(node, written, include),
         )
+
+    def _envelope(self, node: exp.Expr, written: str, include: Sequence[nodes.Include]) -> str:
+        if not (word := node.text("envelope")):
+            return DEFAULT_ENVELOPE
+        envelope = by_word(word)
+        if missing := envelope.lacks(format=written, include=[item.name.lower() for item in include]):
+            self.refuse(node.args["envelope"], f"ENVELOPE {word} needs {missing}")
+        return envelope.name
 
     def _columns(self, columns: Sequence[exp.Expr], written: str = NATIVE) -> tuple[ColumnSpec, ...]:
         decoder = format_named(written)

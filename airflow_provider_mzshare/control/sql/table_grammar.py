@@ -10,11 +10,10 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.column_grammar import ColumnGrammar
 from airflow_provider_mzshare.control.sql.object_grammar import ObjectGrammar
+from airflow_provider_mzshare.envelopes.registry import envelope_words, planned_words
 from airflow_provider_mzshare.formats.registry import sql_words
 
 FORMATS_LATER = ("AVRO", "CSV", "PROTOBUF", "REGEX")
-ENVELOPES = ("NONE",)
-ENVELOPES_LATER = ("UPSERT", "DEBEZIUM")
 INCLUDES = ("PARTITION", "OFFSET", "TIMESTAMP", "KEY")
 INCLUDES_LATER = ("HEADERS", "HEADER")
 ALTERATIONS = ("RESUME", "RESNAPSHOT", "SET", "RESET", "RENAME TO", "SWAP WITH")
@@ -49,7 +48,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar):
             node.set("format", self._read_placed("FORMAT", sql_words(), FORMATS_LATER))
         node.set("include", self._read_includes())
         if self._match_text_seq("ENVELOPE"):
-            node.set("envelope", self._read_placed("ENVELOPE", ENVELOPES, ENVELOPES_LATER))
+            node.set("envelope", self._read_placed("ENVELOPE", envelope_words(), planned_words()))
         clauses = ("format", "include", "envelope")
         last = max((number for number, clause in enumerate(clauses) if node.args.get(clause)), default=-1)
         return [clause.upper() for clause in clauses[last + 1 :]]

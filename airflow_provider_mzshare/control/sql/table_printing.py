@@ -12,6 +12,7 @@ from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.printing_parts import (
     column_definitions,
     column_names,
+    envelope_word,
     includes,
     option,
     path,
@@ -30,6 +31,7 @@ def create_table(statement: values.CreateTable) -> exp.Expr:
         reference=path(statement.reference) if statement.reference else None,
         format=sql_word(statement.format),
         include=includes(statement.include),
+        envelope=envelope_word(statement.envelope),
         settings=_options(statement),
     )
 

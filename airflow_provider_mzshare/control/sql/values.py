@@ -8,6 +8,7 @@ from typing import Literal
 
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import (
     DAY_SECONDS,
     ColumnSpec,
@@ -29,7 +30,7 @@ class Output:
     format: str = NATIVE
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
-    envelope: Literal["none"] = "none"
+    envelope: str = DEFAULT_ENVELOPE
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class CreateTable:
     format: str
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
-    envelope: Literal["none"] = "none"
+    envelope: str = DEFAULT_ENVELOPE
     on_decode_error: Literal["record", "stop"] = "record"
     retain_history_seconds: int = DAY_SECONDS
     snapshot: bool = True

@@ -12,10 +12,16 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.core.arrow_types import Columns, arrow_schema
 from airflow_provider_mzshare.core.registry import load
-from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, INCLUDE_TYPES, PLAIN_COLUMN, SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import (
+    DEFAULT_ENVELOPE,
+    ERROR_COLUMNS,
+    INCLUDE_TYPES,
+    PLAIN_COLUMN,
+    SYSTEM_COLUMNS,
+)
 from airflow_provider_mzshare.formats.base import Field, Format, TableColumns
 
-VERSION = 5
+VERSION = 6
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class MemberPlan:
     what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name. ``data_after`` and
     ``errors_after`` are ticks up to which a collection is complete: their rows are neither written nor counted.
     Of a batch, a member takes the records of its ``partitions``; empty means all. ``text_columns`` hold whatever the
-    field has as text, where the upstream's own columns are the fields.
+    field has as text, where the upstream's own columns are the fields. ``envelope`` names what the records mean for the
+    table's rows.
     """
 
     table_id: str
@@ -41,6 +48,7 @@ class MemberPlan:
     errors_after: int = 0
     partitions: tuple[int, ...] = ()
     text_columns: tuple[str, ...] = ()
+    envelope: str = DEFAULT_ENVELOPE
 
     @cached_property
     def decoder(self) -> Format:

@@ -19,6 +19,7 @@ def member_plan(table_id: str, spec: TableSpec, *, data_path: str = "", errors_p
         stop_on_error=spec.on_decode_error == "stop",
         partitions=partitions_of(spec),
         text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
+        envelope=spec.envelope,
     )
 
 

@@ -21,7 +21,8 @@ from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Lease, SourceStatus, TableStatus
-from airflow_provider_mzshare.errors import UnknownItem
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
+from airflow_provider_mzshare.errors import UnknownEnvelope, UnknownItem
 
 
 class _Named:
@@ -105,7 +106,11 @@ Item = SourceItem | TableItem | ViewItem | ProgressItem
 
 @lru_cache(maxsize=1024)
 def parse_table_spec(text: str) -> TableSpec:
-    return TableSpec.model_validate_json(text)
+    """Refused where it names an envelope that is not here: it must not be read as if it said less."""
+    spec = TableSpec.model_validate_json(text)
+    if spec.envelope not in ENVELOPES:
+        raise UnknownEnvelope(spec.envelope, list(ENVELOPES))
+    return spec
 
 
 def find(session: Session, name: Name) -> Item | None:

@@ -1,0 +1,91 @@
+"""Envelopes by their registry: from the statement to the spec and the plan, and back; also one that is not ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+import airflow_provider_mzshare
+from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
+from airflow_provider_mzshare.control.sql import values
+from airflow_provider_mzshare.control.sql.printing import print_create_table
+from airflow_provider_mzshare.control.sql.script import QualifiedName, parse_script
+from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
+from airflow_provider_mzshare.errors import StatementError, UnknownEnvelope
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
+from airflow_provider_mzshare.storage.writing.member_plans import member_plan
+
+PACKAGE = Path(airflow_provider_mzshare.__file__).parent
+
+
+class Keyed:
+    name = "keyed"
+    sql_word = "KEYED"
+
+    def lacks(self, *, format: str, include: Collection[str]) -> str | None:
+        return None if "key" in include else "INCLUDE KEY"
+
+
+KEYED = Keyed()
+
+
+@pytest.fixture
+def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registered as an entry point of another package would be."""
+    monkeypatch.setattr(ENVELOPES, "targets", {**ENVELOPES.targets, "keyed": f"{__name__}:KEYED"})
+    monkeypatch.setattr(ENVELOPES, "_loaded", {})
+
+
+def parse(clauses: str) -> values.CreateTable:
+    (transaction,) = parse_script(f"CREATE TABLE t FROM SOURCE s (REFERENCE r) {clauses}")
+    (statement,) = transaction.statements
+    assert isinstance(statement, values.CreateTable)
+    return statement
+
+
+@pytest.mark.parametrize("name", list(ENVELOPES))
+def test_an_envelope_bears_the_name_it_is_registered_by(name: str) -> None:
+    envelope = ENVELOPES.get(name)
+    assert envelope.name == name
+    assert envelope.sql_word == envelope.sql_word.upper()
+
+
+@pytest.mark.parametrize("clauses", ["FORMAT TEXT", "FORMAT TEXT ENVELOPE NONE", "ENVELOPE NONE", ""])
+def test_a_table_that_names_none_takes_every_record_for_a_row(clauses: str) -> None:
+    spec = parse(clauses).to_spec("r")
+    assert spec.envelope == "none"
+    assert "ENVELOPE" not in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), spec)
+
+
+@pytest.mark.usefixtures("keyed")
+def test_an_envelope_goes_from_the_statement_to_the_spec_and_the_plan_and_back() -> None:
+    spec = parse("FORMAT TEXT INCLUDE KEY ENVELOPE KEYED").to_spec("r")
+    assert parse_table_spec(spec.model_dump_json()).envelope == "keyed"
+    plan = FanoutPlan(1, (member_plan("u1", spec),))
+    assert [member.envelope for member in FanoutPlan.from_json(plan.to_json()).members] == ["keyed"]
+    printed = print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), spec)
+    assert "INCLUDE KEY ENVELOPE KEYED" in printed
+
+
+@pytest.mark.usefixtures("keyed")
+def test_what_an_envelope_needs_is_told_at_its_clause() -> None:
+    with pytest.raises(StatementError, match="ENVELOPE KEYED needs INCLUDE KEY"):
+        parse("FORMAT TEXT ENVELOPE KEYED")
+
+
+def test_one_that_is_not_here_is_refused_in_a_statement_and_in_a_catalog() -> None:
+    with pytest.raises(StatementError, match="ENVELOPE UPSERT is not supported yet"):
+        parse("FORMAT TEXT ENVELOPE UPSERT")
+    stored = TableSpec(reference="r", format="text", envelope="keyed").model_dump_json()
+    with pytest.raises(UnknownEnvelope, match="there is no envelope 'keyed'"):
+        parse_table_spec(stored)
+
+
+def test_nobody_else_tests_for_an_envelope_by_its_name() -> None:
+    told_apart = re.compile(r"""envelope\w*\)?\s*(==|!=|in|not in)\s*[("']""")
+    files = [file for file in PACKAGE.rglob("*.py") if "envelopes" not in file.relative_to(PACKAGE).parts]
+    assert [file.name for file in files if told_apart.search(file.read_text())] == []
