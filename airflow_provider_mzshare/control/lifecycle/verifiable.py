@@ -28,16 +28,17 @@ from airflow_provider_mzshare.storage.writing.member_plans import partitions_of
 
 @dataclass(frozen=True)
 class Segment:
-    """``[lower, upper)`` of one partition, all of it written with one spec.
+    """``[lower, upper)`` of one partition.
 
-    ``certified``: all of it was written by the certificate's backfill.
+    :param certified: all of it was written by the certificate's backfill.
+    :param version: of the table's specs in ``Scope.specs``, the one that all of it was written with.
     """
 
     partition: int
     lower: int
     upper: int
-    spec: TableSpec
     certified: bool = False
+    version: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Scope:
 
     :param reached: where the table is at ``point``; nothing may lie past it.
     :param partitions: those that the table's records come from; empty is all.
-    :param changes: where the table's spec changed, and what to; oldest first. The first one holds from the beginning.
+    :param specs: all that the table has had, each with where it begins; oldest first.
     """
 
     source: SourceItem
@@ -57,7 +58,7 @@ class Scope:
     reached: Position
     certificate: Certificate | None
     partitions: tuple[int, ...] = ()
-    changes: tuple[tuple[Position, TableSpec], ...] = ()
+    specs: tuple[tuple[Position, TableSpec], ...] = ()
 
     def segments(self) -> Sequence[Segment]:
         """Partition by partition, cut where the backfill began and ended and where the spec changed; none is empty."""
@@ -71,19 +72,18 @@ class Scope:
         begin = end = lower
         if self.certificate is not None:
             begin, end = self.certificate.start[partition], self.certificate.cutover[partition]
-        inside = (begin, end, *(position[partition] for position, _ in self.changes))
+        inside = (begin, end, *(position[partition] for position, _ in self.specs))
         cuts = sorted({lower, upper, *(at for at in inside if lower < at < upper)})
         return [
-            Segment(partition, a, b, self._spec(partition, a), begin <= a and b <= end)
+            Segment(partition, a, b, begin <= a and b <= end, self._version(partition, a))
             for a, b in pairwise(cuts)
             if a < b
         ]
 
-    def _spec(self, partition: int, offset: int) -> TableSpec:
-        """That of the tick which holds this offset."""
-        return next(
-            (spec for position, spec in reversed(self.changes) if position[partition] <= offset), self.point.spec
-        )
+    def _version(self, partition: int, offset: int) -> int:
+        """That of the tick which holds this offset: the last that begins at or before it."""
+        begun = [number for number, (position, _) in enumerate(self.specs) if position[partition] <= offset]
+        return max(begun, default=0)
 
     def covered(self) -> Mapping[int, tuple[int, int]]:
         """By partition, the offsets that the table may have rows of."""
@@ -102,17 +102,18 @@ def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope
         lower = by_certificate.start
         upper = _upper(session, table, min(by_certificate.tick, point.tick))
     source = get_source_item(session, table.source_id)
-    changes = tuple(_changes(session, table, point))
-    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec), changes)
+    specs = tuple(_specs(session, table, point))
+    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec), specs)
 
 
-def _changes(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tuple[Position, TableSpec]]:
-    """The specs up to the point's tick, each with the position at which its first tick begins."""
+def _specs(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tuple[Position, TableSpec]]:
+    """Up to the point's tick; a change that no row depends upon is none."""
+    before: TableSpec | None = None
     for version in versions_of(session, table.id):
-        first = version.first_tick
-        if first <= point.tick:
-            begin = table.start if first == FIRST_TICK else _tick(session, table, first).lower
-            yield begin, version.spec.handled_as(point.spec)
+        spec, first = version.spec.handled_as(point.spec), version.first_tick
+        if first <= point.tick and spec != before:
+            yield table.start if first == FIRST_TICK else _tick(session, table, first).lower, spec
+            before = spec
 
 
 def _point(session: Session, table: TableItem, certificate: Certificate | None) -> ReadPoint:

@@ -162,9 +162,7 @@ class _Check:
         self._segments = scope.segments()
         self._total = sum(segment.upper - segment.lower for segment in self._segments)
         self._errors = PlacedRows(warehouse, scope.point.errors, scope.point.errors_version)
-        self._by_spec = {
-            spec: _BySpec(scope, warehouse, spec) for spec in {scope.point.spec, *(s.spec for s in self._segments)}
-        }
+        self._by_version = [_BySpec(scope, warehouse, spec) for _, spec in scope.specs]
         self._began = time.monotonic()
         self._done = 0
         self._sums: dict[Segment, Sums] = {}
@@ -174,7 +172,7 @@ class _Check:
         lost, why = 0, ""
         for segment in self._segments:
             self._sums[segment] = Sums()
-            by_spec = self._by_spec[segment.spec]
+            by_spec = self._by_version[segment.version]
             placed = {"data": by_spec.data, "errors": self._errors}
             batches = reader.read(segment.partition, segment.lower, segment.upper)
             for lower, upper, records in cut(batches, segment.lower, segment.upper):
@@ -196,7 +194,7 @@ class _Check:
 
     def check_strays(self) -> None:
         """Nothing lies outside of what the table's ticks cover."""
-        both = (self._by_spec[self._scope.point.spec].data, self._errors)
+        both = (self._by_version[-1].data, self._errors)
         strays = [at for placed in both if (at := placed.first_outside(self._scope.covered()))]
         if strays:
             raise VerificationFailed(self._scope.table.display, *min(strays), NOT_UPSTREAM)

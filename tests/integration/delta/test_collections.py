@@ -49,6 +49,18 @@ def test_creating_again_with_other_columns_is_refused(tmp_path: Path) -> None:
         create_collection(str(tmp_path), NAME, SCHEMA.append(pa.field("more", pa.string())))
 
 
+def test_columns_of_a_newer_spec_are_added_once_and_older_versions_keep_theirs(tmp_path: Path) -> None:
+    wide = SCHEMA.append(pa.field("more", pa.string()))
+    one, other = new_collection(tmp_path), Collection.open(str(tmp_path), NAME)
+    for collection in (one, one, other):
+        collection.widen(wide)
+        collection.widen(SCHEMA)
+        assert {field.name for field in collection.table.schema().fields} == set(wide.names)
+    assert [field.name for field in DeltaTable(one.uri, version=0).schema().fields] == SCHEMA.names
+    with pytest.raises(BadCollection, match="other columns"):
+        one.widen(pa.schema([("n", pa.string())]))
+
+
 def test_racing_creators_leave_one_table(tmp_path: Path) -> None:
     assert race(str(tmp_path), [Racer("create")] * 4) == [0, 0, 0, 0]
     assert [path.name for path in (tmp_path / NAME / "_delta_log").glob("*.json")] == [f"{0:020d}.json"]

@@ -35,7 +35,11 @@ class SpecVersion:
 def valid_at(tick: int | ColumnElement[int]) -> ColumnElement[bool]:
     """The one row of a table's specs that is valid at a tick: what ``spec_versions.version_at`` says, for a join."""
     other = SpecRow.__table__.alias()
-    newest = select(func.max(other.c.version)).where(other.c.table_id == TableRow.id, other.c.first_tick <= tick)
+    newest = (
+        select(func.max(other.c.version))
+        .where(other.c.table_id == TableRow.id, other.c.first_tick <= tick)
+        .correlate(TableRow)
+    )
     return (SpecRow.table_id == TableRow.id) & (SpecRow.version == newest.scalar_subquery())
 
 

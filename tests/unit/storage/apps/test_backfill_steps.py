@@ -37,6 +37,22 @@ def test_the_rearmost_tables_go_first_and_stop_where_the_next_one_waits() -> Non
     assert rearmost({ItemId("u1"): tables[ItemId("u1")]}).before is None
 
 
+def test_they_stop_where_the_spec_of_one_of_them_changes() -> None:
+    u1, u2, u3 = (ItemId(name) for name in ("u1", "u2", "u3"))
+    tables = {u1: table("u1", 3), u2: table("u2", 3), u3: table("u3", 9)}
+    assert rearmost(tables, {u1: [1, 3, 7], u2: [1, 12], u3: [1, 4]}) == Rearmost(frozenset({u1, u2}), 3, before=7)
+    assert rearmost(tables, {u1: [1, 2], u2: [1, 12], u3: [1]}).before == 9
+    assert rearmost({u2: tables[u2]}, {u2: [1, 12]}).before == 12
+
+
+def test_who_has_another_spec_by_then_is_left_out_of_a_group_that_must_reach_far() -> None:
+    """u2 holds tick 8 already, so its group must; and u1 is not to be written across its change at tick 7."""
+    u1, u2 = ItemId("u1"), ItemId("u2")
+    tables, specs = {u1: table("u1", 3), u2: table("u2", 3)}, {u1: [1, 7], u2: [1, 12]}
+    assert rearmost(tables, specs, at_least=8) == Rearmost(frozenset({u2}), 3, before=12)
+    assert rearmost(tables, specs, at_least=6) == Rearmost(frozenset({u1, u2}), 3, before=7)
+
+
 def test_a_group_is_cut_by_records_by_the_next_table_and_by_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = log(10, 10, 10, 10, 0, 0)
     assert numbers(ticks, max_records=25) == [1, 2]
