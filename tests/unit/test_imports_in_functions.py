@@ -115,6 +115,8 @@ KEPT = {
         "compute/session.py _end_jvm: pyspark",
         "compute/session.py open_session: pyspark.sql",
         "connectors/load_generator/reader.py __init__: connectors.load_generator.datasource",
+        "storage/collections/rows.py _spark_column: pyspark.sql.functions",
+        "storage/collections/rows.py _spark_column: pyspark.sql.pandas.types",
     ],
     AIRFLOW: [
         "hooks/connections.py _from_backends: airflow.models.connection",

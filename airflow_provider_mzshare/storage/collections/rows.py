@@ -56,24 +56,25 @@ def read_spark(
     path: str,
     version: int,
     *,
-    shape: pa.Schema,
+    shape: pa.Schema | None = None,
     columns: Sequence[str] | None = None,
     with_system_columns: bool = False,
 ) -> DataFrame:
     """The rows at ``version`` as a DataFrame, read by Spark's own Delta reader."""
     frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
-    wanted = choose_columns(shape.names, columns, with_system_columns=with_system_columns)
-    return frame.select(*(_spark_column(frame, shape.field(name)) for name in wanted))
+    present = shape.names if shape else frame.columns
+    wanted = choose_columns(present, columns, with_system_columns=with_system_columns)
+    return frame.select(*(_spark_column(frame, name, shape) for name in wanted))
 
 
-def _spark_column(frame: DataFrame, wanted: pa.Field) -> Column:
+def _spark_column(frame: DataFrame, name: str, shape: pa.Schema | None) -> Column:
     """NULL in a collection that has not got the column yet."""
-    if wanted.name in frame.columns:
-        return frame[spark_name(wanted.name)]
+    if shape is None or name in frame.columns:
+        return frame[spark_name(name)]
     from pyspark.sql.functions import lit
     from pyspark.sql.pandas.types import from_arrow_type
 
-    return lit(None).cast(from_arrow_type(wanted.type)).alias(wanted.name)
+    return lit(None).cast(from_arrow_type(shape.field(name).type)).alias(name)
 
 
 def spark_name(name: str) -> str:
