@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy import ColumnElement, ScalarSelect, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
@@ -88,11 +88,19 @@ def change_spec(session: Session, state: SourceState, table_id: ItemId, spec: Ta
     text = spec.model_dump_json()
     present = update(TableRow).where(TableRow.id == table_id, TableRow.status != "dropped")
     change(session, present.values(spec=text, spec_version=TableRow.spec_version + 1), 1, f"table {table_id}")
+    first_tick = spec_versions.first_tick_of_change(state)
     session.execute(
-        insert(SpecRow).values(
-            table_id=table_id,
-            version=select(TableRow.spec_version).where(TableRow.id == table_id).scalar_subquery(),
-            first_tick=spec_versions.first_tick_of_change(state),
-            spec=text,
-        )
+        insert(SpecRow).values(table_id=table_id, version=_newest(table_id), first_tick=first_tick, spec=text)
     )
+
+
+def restate_spec(session: Session, table_id: ItemId, spec: TableSpec) -> None:
+    """The newest version in other words: its rows are what they were, so that it is the same one to every tick."""
+    text = spec.model_dump_json()
+    same = update(SpecRow).where(SpecRow.table_id == table_id, SpecRow.version == _newest(table_id))
+    for row in (same, update(TableRow).where(TableRow.id == table_id)):
+        change(session, row.values(spec=text), 1, f"table {table_id}")
+
+
+def _newest(table_id: ItemId) -> ScalarSelect[int]:
+    return select(TableRow.spec_version).where(TableRow.id == table_id).scalar_subquery()

@@ -23,7 +23,6 @@ from airflow_provider_mzshare.control.catalog.database.object_models import (
     OutputRow,
     ViewRow,
 )
-from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects import comments, legacy_sources, lookup, renames
 from airflow_provider_mzshare.control.catalog.objects.definitions import (
     Comment,
@@ -36,7 +35,7 @@ from airflow_provider_mzshare.control.catalog.objects.definitions import (
 )
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, ensure_schema, retire_item
 from airflow_provider_mzshare.control.catalog.objects.schemas import NOBODYS_NAME
-from airflow_provider_mzshare.control.catalog.objects.table_specs import change_spec
+from airflow_provider_mzshare.control.catalog.objects.table_specs import restate_spec
 from airflow_provider_mzshare.core.ids import ItemId
 
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -115,19 +114,13 @@ def write_definitions(session: Session, before: Definitions, after: Definitions)
     if after.source.spec != before.source.spec:
         legacy_sources.set_spec(session, ItemId(after.source.id), after.source.spec)
     _write_output(session, before, after)
-    _write_specs(session, before, after)
+    for table in after.tables:
+        if table.spec != _same(before.tables, table).spec:
+            restate_spec(session, ItemId(table.id), table.spec)
     for view in after.views:
         if view != _same(before.views, view):
             _write_view(session, view)
     _write_comments(session, before.comments, after.comments)
-
-
-def _write_specs(session: Session, before: Definitions, after: Definitions) -> None:
-    changed = [table for table in after.tables if table.spec != _same(before.tables, table).spec]
-    if changed:
-        state = load_state(session, get_source(session, ItemId(after.source.id)))
-        for table in changed:
-            change_spec(session, state, ItemId(table.id), table.spec)
 
 
 def _same(items: Iterable[Any], wanted: Item) -> Any:
