@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.catalog.objects.items import SourceItem, TableItem
-    from airflow_provider_mzshare.control.supervision.bringing_up import BackfillStarter
+    from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
     from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
     from airflow_provider_mzshare.control.supervision.status import StatusReader
 
@@ -81,7 +81,7 @@ def reconciler(catalog: Catalog, chosen: Settings, *, stop_seconds: float | None
 
 
 def backfill_starter(catalog: Catalog, chosen: Settings, start: bool | None) -> BackfillStarter:
-    from airflow_provider_mzshare.control.supervision.bringing_up import BackfillStarter
+    from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
 
     return BackfillStarter(catalog, chosen, connections(), launchers(chosen), start=start)
 

@@ -15,18 +15,21 @@ import typer
 
 from airflow_provider_mzshare import __version__
 from airflow_provider_mzshare.cli import (
-    checking,
-    locating,
-    looking,
-    maintaining,
-    migrating,
-    reading,
+    apps,
+    catalog,
+    check,
+    doctor,
+    jars,
+    logs,
+    maintain,
+    migrate,
+    path,
+    read,
     references,
-    running,
-    setup,
     sql,
-    verifying,
-    waiting,
+    status,
+    verify,
+    wait,
 )
 from airflow_provider_mzshare.cli.render import visible
 from airflow_provider_mzshare.errors import BadSetting, MzShareError
@@ -49,7 +52,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    sql, looking, locating, references, running, waiting, reading, verifying, checking, maintaining, migrating, setup,
+    sql, status, path, references, apps, logs, wait, read, verify, check, maintain, migrate, jars, catalog, doctor,
 )  # fmt: skip
 for module in COMMANDS:
     module.register(app)

@@ -60,7 +60,7 @@ def sql(
 
 def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bool | None) -> None:
     """Beside the answers. What was to be done is done already: a start that nobody asked for fails nothing."""
-    from airflow_provider_mzshare.control.supervision.bringing_up import tables_of
+    from airflow_provider_mzshare.control.supervision.backfill_starter import tables_of
 
     with catalog.read() as session:
         tables = tables_of(session, item_ids)

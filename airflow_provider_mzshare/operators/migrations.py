@@ -85,7 +85,7 @@ class MigrateSourceOperator(MzShareOperator):
     def _run(self, window: Window) -> Report:
         from airflow_provider_mzshare.control.upgrade.choosing import Wanted
         from airflow_provider_mzshare.control.upgrade.executor import Run
-        from airflow_provider_mzshare.control.upgrade.text import plan_text
+        from airflow_provider_mzshare.control.upgrade.plan_sql import plan_text
 
         if self.action not in _ACTIONS:
             raise TerminalError(f"{self.action!r} is no action", hint=", ".join(_ACTIONS))

@@ -29,7 +29,7 @@ from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.lifecycle.verification import verify_table
-from airflow_provider_mzshare.control.supervision.starting import Starter
+from airflow_provider_mzshare.control.supervision.starter import Starter
 from airflow_provider_mzshare.control.upstreams import connect, open_upstream
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position

@@ -23,9 +23,9 @@ from airflow_provider_mzshare.control.lifecycle.locations import locate
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, count_rows, open_table, read_frame, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements.run import execute_script
-from airflow_provider_mzshare.control.views.problems import UnknownRelation
 from airflow_provider_mzshare.control.views.read_view import plan_query, run_plan
 from airflow_provider_mzshare.control.views.resolving import resolve
+from airflow_provider_mzshare.control.views.view_errors import UnknownRelation
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.values import python_rows

@@ -15,9 +15,9 @@ from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, i
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.script import parse_script
 from airflow_provider_mzshare.control.sql.values import Query
-from airflow_provider_mzshare.control.views.problems import BadQuery
 from airflow_provider_mzshare.control.views.read_view import ReadPlan, describe, plan_query, run_plan
 from airflow_provider_mzshare.control.views.resolving import resolve
+from airflow_provider_mzshare.control.views.view_errors import BadQuery
 
 
 @dataclass(frozen=True)

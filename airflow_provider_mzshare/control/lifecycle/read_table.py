@@ -24,9 +24,9 @@ from airflow_provider_mzshare.control.catalog.queries.standings import standings
 from airflow_provider_mzshare.control.lifecycle.check_table import explain
 from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.sql.script import parse_name
-from airflow_provider_mzshare.control.views.progress import Progress, progress_of
 from airflow_provider_mzshare.control.views.read_view import ReadPlan, open_plan, plan_view, run_plan
 from airflow_provider_mzshare.control.views.readable import Relation, find_relation
+from airflow_provider_mzshare.control.views.source_progress import Progress, progress_of
 from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec

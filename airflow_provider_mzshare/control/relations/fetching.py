@@ -18,9 +18,9 @@ from airflow_provider_mzshare.control.catalog.database.base import Base
 from airflow_provider_mzshare.control.catalog.database.schema_versions import VERSION_TABLE
 from airflow_provider_mzshare.control.catalog.objects.flags import QUERY_TIME, query_ms
 from airflow_provider_mzshare.control.relations.install import BY_NAME
-from airflow_provider_mzshare.control.relations.problems import MAX_ROWS, TookTooLong, TooManyRows
+from airflow_provider_mzshare.control.relations.query_errors import MAX_ROWS, TookTooLong, TooManyRows
 from airflow_provider_mzshare.control.sql.durations import format_duration
-from airflow_provider_mzshare.control.views.problems import BadQuery
+from airflow_provider_mzshare.control.views.view_errors import BadQuery
 
 _CANCELED, _READ_ONLY = "57014", "25006"
 _QUERYS_FAULT = (ProgrammingError, DataError, IntegrityError)

@@ -33,7 +33,7 @@ from airflow_provider_mzshare.control.supervision.decisions import (
 from airflow_provider_mzshare.control.supervision.leftovers import find_leftovers
 from airflow_provider_mzshare.control.supervision.queue_rules import Slots
 from airflow_provider_mzshare.control.supervision.runs import run_of
-from airflow_provider_mzshare.control.supervision.starting import backfill_limit
+from airflow_provider_mzshare.control.supervision.starter import backfill_limit
 from airflow_provider_mzshare.control.supervision.warehouse import collection_folders
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, is_item_id
 from airflow_provider_mzshare.core.ticklog import backfill_rules

@@ -1,4 +1,4 @@
-"""Makes what runs agree with what should run. What to do is decided in ``plans``; doing it twice does no harm."""
+"""Makes what runs agree with what should run. What to do is decided in ``decisions``; doing it twice does no harm."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from airflow_provider_mzshare.control.supervision.actions import (
 from airflow_provider_mzshare.control.supervision.decisions import plan, plan_queued, tidy
 from airflow_provider_mzshare.control.supervision.observation import MAX_LAG, Observer
 from airflow_provider_mzshare.control.supervision.runs import Run, run_of
-from airflow_provider_mzshare.control.supervision.starting import Starter
+from airflow_provider_mzshare.control.supervision.starter import Starter
 from airflow_provider_mzshare.control.supervision.warehouse import remove_collection, remove_folder
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError

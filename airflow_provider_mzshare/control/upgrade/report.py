@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
 from airflow_provider_mzshare.control.upgrade.plan import Action, Plan
-from airflow_provider_mzshare.control.upgrade.text import SAME_ROWS, ObjectChange, object_changes
+from airflow_provider_mzshare.control.upgrade.plan_sql import SAME_ROWS, ObjectChange, object_changes
 
 State = Literal["planned", "done", "already", "pending", "failed"]
 """``already``: there was nothing to do any more. ``pending``: not begun, since the run stopped before."""

@@ -9,8 +9,8 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import Name, di
 from airflow_provider_mzshare.control.definition_errors import CannotRollBack
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements.legacy.outputs import NamedOutput, described
-from airflow_provider_mzshare.control.upgrade.naming import IsTaken
 from airflow_provider_mzshare.control.upgrade.plan import Change, Plan, build, move_references
+from airflow_provider_mzshare.control.upgrade.source_names import IsTaken
 
 _Item = TypeVar("_Item", bound=Item)
 

@@ -15,11 +15,11 @@ from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from airflow_provider_mzshare.control.catalog.objects import lookup
-from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn
 from airflow_provider_mzshare.control.views.queries import DIALECT, name_outputs, understood
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS, Relation, get_relation
 from airflow_provider_mzshare.control.views.resolving import Resolved, stored
 from airflow_provider_mzshare.control.views.typing import METADATA
+from airflow_provider_mzshare.control.views.view_errors import BadQuery, UnknownColumn
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.schema import Column
 from airflow_provider_mzshare.storage.table_columns import user_columns

@@ -13,7 +13,7 @@ from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, fold
 from airflow_provider_mzshare.control.sql.queries import parse_query
 from airflow_provider_mzshare.control.sql.query_grammar import SLIPS, needs_quotes_in_query
 from airflow_provider_mzshare.control.views.admitted import refusal
-from airflow_provider_mzshare.control.views.problems import BadQuery
+from airflow_provider_mzshare.control.views.view_errors import BadQuery
 from airflow_provider_mzshare.errors import StatementError
 
 DIALECT = "postgres"

@@ -15,7 +15,7 @@ from airflow_provider_mzshare.compute import querying
 from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
 from airflow_provider_mzshare.control.catalog.queries.reads import EMPTY_VERSION, ReadPoint, consistent_cut
-from airflow_provider_mzshare.control.views import progress
+from airflow_provider_mzshare.control.views import source_progress
 from airflow_provider_mzshare.control.views.columns import Typed, outputs
 from airflow_provider_mzshare.control.views.queries import check_admitted
 from airflow_provider_mzshare.control.views.readable import Relation, get_relation
@@ -44,7 +44,7 @@ class ReadPlan:
     columns: tuple[str, ...] = ()
     tables: dict[ItemId, ReadPoint | TableSpec] = field(default_factory=dict)
     """A spec for a table that nothing has been written to yet."""
-    progress: dict[ItemId, progress.Progress] = field(default_factory=dict)
+    progress: dict[ItemId, source_progress.Progress] = field(default_factory=dict)
     views: dict[ItemId, str] = field(default_factory=dict)
     """In an order in which each comes after what it reads."""
     ticks: dict[ItemId, int] = field(default_factory=dict)
@@ -128,13 +128,13 @@ def _cut(
         tables = {}
     points = consistent_cut(session, [table.id for table in tables.values()], as_of_ms=as_of_ms, tick=tick)
     plan.tables |= dict(zip(tables, points, strict=True))
-    at = progress.EMPTY
+    at = source_progress.EMPTY
     if points:
         source = lookup.get_source_item(session, source_id)
-        at = progress.progress_of(session, source, tick=points[0].tick, is_final=True)
+        at = source_progress.progress_of(session, source, tick=points[0].tick, is_final=True)
     elif not unwritten:
         source = lookup.get_source_item(session, source_id)
-        at = progress.progress_of(session, source, as_of_ms=as_of_ms, tick=tick)
+        at = source_progress.progress_of(session, source, as_of_ms=as_of_ms, tick=tick)
     plan.ticks[source_id] = at.tick
     plan.progress |= {relation.id: at for relation in relations if relation.kind == "progress"}
 

@@ -12,7 +12,7 @@ from airflow_provider_mzshare.control.catalog.database.models import ItemRow
 from airflow_provider_mzshare.control.catalog.database.object_models import HIDDEN_SCHEMA
 from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, display_name
-from airflow_provider_mzshare.control.views.problems import UnknownRelation
+from airflow_provider_mzshare.control.views.view_errors import UnknownRelation
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.schema import Column
 

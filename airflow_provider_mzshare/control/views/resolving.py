@@ -11,7 +11,6 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA
-from airflow_provider_mzshare.control.views.problems import BadQuery
 from airflow_provider_mzshare.control.views.queries import (
     full_name,
     print_query,
@@ -21,6 +20,7 @@ from airflow_provider_mzshare.control.views.queries import (
     understood,
 )
 from airflow_provider_mzshare.control.views.readable import find_relation, get_relation
+from airflow_provider_mzshare.control.views.view_errors import BadQuery
 from airflow_provider_mzshare.core.ids import ItemId
 
 

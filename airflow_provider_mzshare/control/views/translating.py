@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.views import texts
+from airflow_provider_mzshare.control.views import text_functions
 from airflow_provider_mzshare.control.views.queries import understood
 
 SPARK = "spark"
@@ -16,7 +16,7 @@ _NUMERIC = exp.DataType.build("decimal(38, 9)")
 def to_spark(tree: exp.Query) -> str:
     """:param tree: qualified and with types; it reads relations by id, which are temporary views of the session."""
     tree = tree.copy()
-    texts.check_nesting(tree)
+    text_functions.check_nesting(tree)
     with understood():
         return _printed(tree)
 
@@ -48,7 +48,7 @@ def _translated(node: exp.Expr) -> exp.Expr:
         return exp.Rint(this=node.this.copy())
     if isinstance(node, (exp.Sum, exp.Avg)):
         return _aggregate(node)
-    return texts.translated(node)
+    return text_functions.translated(node)
 
 
 def _division(node: exp.Div) -> exp.Expr:

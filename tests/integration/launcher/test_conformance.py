@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.runs import find_log, run_of
-from airflow_provider_mzshare.control.supervision.starting import Starter
+from airflow_provider_mzshare.control.supervision.starter import Starter
 from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.errors import UnknownLauncher
 from airflow_provider_mzshare.settings import Settings

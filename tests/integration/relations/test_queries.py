@@ -8,9 +8,14 @@ import pytest
 from sqlalchemy import text
 
 from airflow_provider_mzshare.control.definition_errors import BadValue
-from airflow_provider_mzshare.control.relations import fetching, problems
-from airflow_provider_mzshare.control.relations.problems import NoSuchRelation, NotInCatalog, TookTooLong, TooManyRows
-from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn
+from airflow_provider_mzshare.control.relations import fetching, query_errors
+from airflow_provider_mzshare.control.relations.query_errors import (
+    NoSuchRelation,
+    NotInCatalog,
+    TookTooLong,
+    TooManyRows,
+)
+from airflow_provider_mzshare.control.views.view_errors import BadQuery, UnknownColumn
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from tests.support.relations import Described, Running
 
@@ -195,7 +200,7 @@ def test_a_query_with_too_many_rows_says_so(auction: Described, monkeypatch: pyt
     assert len(auction.query("SELECT id FROM mz_source_references AS r JOIN mz_sources ON true LIMIT 3")) == 3
     with pytest.raises(TooManyRows):
         auction.query("SELECT name FROM mz_source_references")
-    assert problems.MAX_ROWS == 100_000
+    assert query_errors.MAX_ROWS == 100_000
 
 
 def test_names_are_taken_as_names_whatever_is_in_them(described: Described) -> None:

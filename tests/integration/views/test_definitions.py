@@ -20,8 +20,8 @@ from airflow_provider_mzshare.control.statements.handlers.views import (
     view_columns,
 )
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
-from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn, UnknownRelation
 from airflow_provider_mzshare.control.views.read_view import plan_view
+from airflow_provider_mzshare.control.views.view_errors import BadQuery, UnknownColumn, UnknownRelation
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import MzShareError, NameTaken, SpecConflict

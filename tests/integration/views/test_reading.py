@@ -14,7 +14,7 @@ from airflow_provider_mzshare.control.catalog.queries.reads import ReadPoint
 from airflow_provider_mzshare.control.lifecycle import read_table as reading
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, count_rows, read_table
 from airflow_provider_mzshare.control.statements.blue_green import swap_once
-from airflow_provider_mzshare.control.views.problems import UnknownRelation
+from airflow_provider_mzshare.control.views.view_errors import UnknownRelation
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.uris import collection_uri

@@ -11,7 +11,7 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.definition_errors import StillUsed
 from airflow_provider_mzshare.control.statements.answers import Result
 from airflow_provider_mzshare.control.statements.run import execute_script
-from airflow_provider_mzshare.control.views.problems import UnknownRelation
+from airflow_provider_mzshare.control.views.view_errors import UnknownRelation
 from airflow_provider_mzshare.errors import MzShareError, SpecConflict
 from tests.support.filled import Filled
 

@@ -23,15 +23,15 @@ from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.catalog.objects.item_names import display_name
 from airflow_provider_mzshare.control.relations.fetching import fetch
 from airflow_provider_mzshare.control.relations.install import BY_NAME, SCHEMAS
-from airflow_provider_mzshare.control.relations.problems import NoSuchRelation, NotInCatalog
+from airflow_provider_mzshare.control.relations.query_errors import NoSuchRelation, NotInCatalog
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA
 from airflow_provider_mzshare.control.statements.answers import Result
 from airflow_provider_mzshare.control.statements.context import Context
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.control.views.columns import outputs
-from airflow_provider_mzshare.control.views.problems import BadQuery, UnknownColumn
 from airflow_provider_mzshare.control.views.queries import DIALECT, name_outputs, read_query, tables_of
+from airflow_provider_mzshare.control.views.view_errors import BadQuery, UnknownColumn
 from airflow_provider_mzshare.errors import TerminalError
 
 _UNKNOWN = re.compile(r"(?:Column '|Unknown column: )(?P<name>[^'\s]+)")

@@ -18,11 +18,11 @@ from airflow_provider_mzshare.control.catalog.objects.definitions import (
 )
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name
 from airflow_provider_mzshare.control.definition_errors import CannotRollBack
-from airflow_provider_mzshare.control.upgrade.naming import source_name
 from airflow_provider_mzshare.control.upgrade.plan import LABELS, Plan, plan_finalize, plan_migration
+from airflow_provider_mzshare.control.upgrade.plan_sql import plan_text
 from airflow_provider_mzshare.control.upgrade.report import Report, SourceReport, source_report
 from airflow_provider_mzshare.control.upgrade.rollback import plan_rollback
-from airflow_provider_mzshare.control.upgrade.text import plan_text
+from airflow_provider_mzshare.control.upgrade.source_names import source_name
 from airflow_provider_mzshare.core.specs import LegacySpec, SourceSettings
 from tests.support.legacy import AUCTION, BIDS, JSON, USERS
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_mzshare.control.views.columns import Typed, _sql_type
-from airflow_provider_mzshare.control.views.problems import BadQuery
 from airflow_provider_mzshare.control.views.queries import read_query, tables_of
 from airflow_provider_mzshare.control.views.resolving import Resolved
 from airflow_provider_mzshare.control.views.translating import to_spark
+from airflow_provider_mzshare.control.views.view_errors import BadQuery
 from airflow_provider_mzshare.core.ids import ItemId
 
 COLUMNS = {"id": "bigint", "amount": "numeric(12,2)", "note": "text", "at": "timestamp", "doc": "jsonb", "f": "double"}

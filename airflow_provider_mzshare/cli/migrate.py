@@ -65,7 +65,7 @@ def _print(report: Report, plans: list[Plan], output: Output) -> None:
     if output is Output.csv:
         print_rows(_COLUMNS, _rows(report), output)
         return
-    from airflow_provider_mzshare.control.upgrade.text import plan_text
+    from airflow_provider_mzshare.control.upgrade.plan_sql import plan_text
 
     for plan in plans if report.dry_run else ():
         typer.echo(plan_text(plan) + "\n")

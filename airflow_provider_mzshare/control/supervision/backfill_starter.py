@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.catalog.log.backfills import Backfill
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.apps_wait import backfills_of
 from airflow_provider_mzshare.control.supervision.runs import run_of
-from airflow_provider_mzshare.control.supervision.starting import Starter
+from airflow_provider_mzshare.control.supervision.starter import Starter
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.settings import Settings
 

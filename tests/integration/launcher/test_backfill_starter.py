@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.control.catalog import jobs
-from airflow_provider_mzshare.control.supervision.bringing_up import BackfillStarter
+from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
 from airflow_provider_mzshare.errors import JarProblem
 from tests.integration.cli.conftest import Cli
 from tests.integration.launcher.conftest import Home

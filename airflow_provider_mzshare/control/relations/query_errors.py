@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from airflow_provider_mzshare.control.views.problems import near_names
+from airflow_provider_mzshare.control.views.view_errors import near_names
 from airflow_provider_mzshare.errors import TerminalError
 
 MAX_ROWS = 100_000

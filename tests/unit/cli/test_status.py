@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.cli.looking import for_people, note_on
+from airflow_provider_mzshare.cli.status import for_people, note_on
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commands about what runs: ``reconcile``, ``start``, ``stop``, ``retire``, ``logs``."""
+"""Commands about what runs: ``reconcile``, ``start``, ``stop``, ``retire``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = ("subject", "action", "ok", "detail", "hint")
 
 
 def register(app: typer.Typer) -> None:
-    for command in (reconcile, start, stop, retire, logs):
+    for command in (reconcile, start, stop, retire):
         app.command()(command)
 
 
@@ -162,25 +162,3 @@ def _print(rows: list[dict[str, Any]], output: Output) -> None:
     for row in rows:
         if row["ok"]:
             typer.echo(visible(f"{row['action']} {row['subject']}: {row['detail']}"))
-
-
-def logs(
-    name: Annotated[str, typer.Argument(help="A source, a table of it, or a job.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are written.")] = False,
-    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, metavar="N", help="Last lines only.")] = None,
-    output: OutputOption = Output.table,
-) -> None:
-    """Print the log of the newest app of a source, or of the backfill that brings a table up."""
-    from airflow_provider_mzshare.control.supervision.runs import find_log
-
-    chosen = context.settings()
-    with context.open_catalog(chosen) as catalog:
-        found = find_log(catalog, context.launchers(chosen), name)
-        lines = found.lines(tail=tail, follow=follow)
-        if output is Output.table:
-            for line in lines:
-                typer.echo(visible(line.expandtabs()))
-                if follow:
-                    sys.stdout.flush()
-        else:
-            print_rows(("job", "line"), ({"job": found.job_id, "line": line} for line in lines), output)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from airflow_provider_mzshare.control.views.problems import BadQuery
+from airflow_provider_mzshare.control.views.view_errors import BadQuery
 
 _CUTTING = (exp.Left, exp.Right, exp.Substring)
 _DEEPEST = 4

@@ -8,7 +8,7 @@ import typer
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_record
-from airflow_provider_mzshare.cli.waiting import display
+from airflow_provider_mzshare.cli.wait import display
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.lifecycle.verification import Verified

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.cli.waiting import describe
+from airflow_provider_mzshare.cli.wait import describe
 from airflow_provider_mzshare.control.lifecycle.progress import Progress
 
 
