@@ -16,11 +16,11 @@ from airflow_provider_mzshare.control.catalog.jobs import last_jobs
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.catalog import new_sqlite
 from tests.support.kafka import Record, create_topic, produce
+from tests.support.plugins import LAUNCHER
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = ROOT / "tests" / "plugins"
 NAMES = ["numbers", "raw"]
 
 
@@ -39,7 +39,7 @@ def test_a_source_is_read_by_an_app_that_another_packages_launcher_runs(
         "MZSHARE_JARS": str(jars),
         "MZSHARE_LAUNCHER": "supervised",
         # As an installed package is found by anybody.
-        "PYTHONPATH": os.pathsep.join((str(ROOT), str(PLUGINS))),
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(LAUNCHER))),
     }
 
     def mzshare(*words: str) -> str:

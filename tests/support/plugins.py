@@ -18,6 +18,8 @@ FORMAT = ROOT / "tests" / "plugins" / "format"
 """``piped``."""
 CONNECTOR = ROOT / "tests" / "plugins" / "connector"
 """``numbered_lines``."""
+LAUNCHER = ROOT / "tests" / "plugins" / "launcher"
+"""``supervised``."""
 
 
 @contextmanager

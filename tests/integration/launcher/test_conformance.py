@@ -26,10 +26,11 @@ from airflow_provider_mzshare.errors import UnknownLauncher
 from airflow_provider_mzshare.settings import Settings
 from tests.integration.launcher.conftest import STANDIN, Home, done
 from tests.support.launched import SECRET, job_in, started, write_app
+from tests.support.plugins import LAUNCHER, installed
 from tests.support.waiting import wait_until
 
-OF_THE_TESTS = "supervised"
-"""Registered by tests/plugins, as any other package would."""
+with installed(LAUNCHER, LAUNCHERS):
+    NAMES = tuple(LAUNCHERS)
 
 START = """
 import sys; from pathlib import Path
@@ -41,7 +42,13 @@ launcher.start(AppJob.model_validate_json(sys.stdin.read()))
 """
 
 
-@pytest.fixture(params=list(LAUNCHERS))
+@pytest.fixture(autouse=True, scope="module")
+def _installed() -> Iterator[None]:
+    with installed(LAUNCHER, LAUNCHERS):
+        yield
+
+
+@pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -76,7 +83,7 @@ def ended(pid: int) -> bool:
 
 
 def test_the_one_of_the_tests_is_registered_like_any_other() -> None:
-    assert {"process", OF_THE_TESTS} <= set(LAUNCHERS)
+    assert set(NAMES) == {*LAUNCHERS.own, "supervised"}
 
 
 # ── start ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
