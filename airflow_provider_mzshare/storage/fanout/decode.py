@@ -103,7 +103,7 @@ class SharedBatch:
         self._tick = pa.array(self._numbers)
 
     def decode(self, member: MemberPlan) -> Decoded:
-        """The good rows and the bad ones that are due. Raises only if Arrow cannot hold them."""
+        """The good rows and the bad ones that are due. Raises only if Arrow cannot hold them, or the format fails."""
         if member.partitions:
             return self._only(member.partitions)._decode(member)
         return self._decode(member)
