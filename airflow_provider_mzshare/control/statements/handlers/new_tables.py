@@ -10,6 +10,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.database.models import SourceRow
 from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
@@ -116,8 +117,8 @@ class _Making:
             return present.spec
         own = stored_reference(present.spec)
         if source.id not in self._offered:
-            stored = list_references(self._session, source.id)
-            self._offered[source.id] = [ReferenceInfo(r.namespace, r.name) for r in stored]
+            stored, database = list_references(self._session, source.id), kind_of(source.spec).database
+            self._offered[source.id] = [ReferenceInfo(r.namespace, r.name, database=database) for r in stored]
         known = [own, *(other for other in self._offered[source.id] if written(other) != written(own))]
         found = resolve(statement.reference, known, str(statement.source))
         if found is not own:
