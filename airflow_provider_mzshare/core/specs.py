@@ -69,7 +69,9 @@ class SourceSpec(Spec):
     def _legacy_last(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Behind the kind's own fields, where it stands in every catalog."""
         fields: dict[str, Any] = dump(self)
-        return {**{name: value for name, value in fields.items() if name != "legacy"}, "legacy": fields["legacy"]}
+        if "legacy" in fields:
+            fields["legacy"] = fields.pop("legacy")
+        return fields
 
 
 class ColumnSpec(Spec):

@@ -6,7 +6,8 @@ everything else rests on that.
 
 from __future__ import annotations
 
-import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,24 +47,27 @@ def plugin() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def shipped(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """Spark's Python processes have nothing but what travels: the plugin is on the path of this one alone."""
-    packed = pack_writer(tmp_path_factory.mktemp("shipped"))
-    spark.sparkContext.addPyFile(str(shutil.copy(packed, packed.with_name("with_plugins.zip"))))
-    return spark
+def shipped(spark: SparkSession) -> Iterator[SparkSession]:
+    """As where the plugin is installed: Spark plans a stream in a process that gets no files of the job."""
+    environment = spark.sparkContext.environment
+    environment["PYTHONPATH"] = str(CONNECTOR)
+    yield spark
+    del environment["PYTHONPATH"]
 
 
 @pytest.fixture(params=sorted(RIGS))
 def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Rig:
     made: Rig = RIGS[request.param](request.getfixturevalue, tmp_path)
-    made.fill(FILLED)
     return made
 
 
 @pytest.fixture
 def incarnation(rig: Rig) -> str:
+    """Filled after it was looked at: the clock of some begins then."""
     with connect(rig, None).upstream() as upstream:
-        return upstream.inspect(Start()).info.incarnation
+        found = upstream.inspect(Start()).info.incarnation
+    rig.fill(FILLED)
+    return found
 
 
 @pytest.fixture
@@ -179,6 +183,25 @@ def test_what_does_not_answer_is_an_error_of_ours_in_time(rig: Rig) -> None:
             upstream.references()
 
 
+def test_what_travels_to_executors_needs_nothing_else(rig: Rig, tmp_path: Path) -> None:
+    """The archive comes first on the path, so a module that is missing in it is missing."""
+    modules = kind_of(rig.spec()).executor_modules
+    code = f"""
+import importlib, importlib.abc, sys
+archive = {str(pack_writer(tmp_path))!r}
+sys.path.insert(0, archive)
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pydantic", "sqlalchemy", "deltalake", "confluent_kafka", "airflow"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+for name in {modules!r}:
+    assert importlib.import_module(name).__file__.startswith(archive), name
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
 # ── its records ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -231,7 +254,7 @@ def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
         assert query.isActive, query.exception()
     finally:
         query.stop()
-    assert len(batches) > 1
+    assert len(batches) > 1, "no more at once than were asked for"
     at = lower
     for begin, end, rows in batches:
         assert begin == at, "each batch begins where the one before has ended"
