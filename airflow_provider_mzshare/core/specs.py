@@ -109,13 +109,6 @@ def _details_by_kind(value: Any) -> Any:
 AnyExportDetails = Annotated[SerializeAsAny[ExportDetails], BeforeValidator(_details_by_kind)]
 
 
-class ExportDataConfig(Spec):
-    """How the data of a table is decoded."""
-
-    encoding: str
-    envelope: str
-
-
 HANDLING = ("on_decode_error", "retain_history_seconds")
 """Fields of a table's spec that no row depends upon: of these, the newest ones count for every tick."""
 
@@ -152,9 +145,6 @@ class TableSpec(Spec):
         A tick that could be written is the same under either. One that could not gets what the user has said since.
         """
         return self.model_copy(update={name: getattr(newest, name) for name in HANDLING})
-
-    def data_config(self) -> ExportDataConfig:
-        return ExportDataConfig(encoding=self.format, envelope=self.envelope)
 
 
 class SourceSettings(Spec):

@@ -207,8 +207,9 @@ class Reader(PostgresParser):
         return settings
 
     def _read_known(self, what: str, known: Iterable[str], later: Iterable[str]) -> str:
-        """A word we know; one that is planned is refused by name."""
+        """A word we know; one that is planned, and that nobody has registered, is refused by name."""
+        known = tuple(known)
         for word in later:
-            if self._match_text_seq(*word.split(), advance=False):
+            if word not in known and self._match_text_seq(*word.split(), advance=False):
                 self.raise_error(f"{what} {word} is not supported yet; there is {listing(known, 'and')}")
         return self._read_choice(known)

@@ -24,8 +24,6 @@ SOURCE_SETTINGS = by_words(
 TABLE_SETTINGS = {"ON DECODE ERROR": "on_decode_error", "RETAIN HISTORY": "retain_history_seconds"}
 """Those of a table that can be changed later, and their fields."""
 
-COLUMN_OPTIONS = {"TEXT COLUMNS": "text_columns", "EXCLUDE COLUMNS": "exclude_columns"}
-
 
 def read_option(option: Option, literal: exp.Expr, model: type[BaseModel]) -> OptionValue:
     """Its value, as ``model`` allows it. Raises ValueError with what is wrong."""

@@ -8,7 +8,7 @@ from airflow_provider_mzshare.connectors.kafka.specs import KafkaExportDetails
 from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorExportDetails
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, FlagOff, UnknownColumn
-from airflow_provider_mzshare.core.specs import ColumnSpec, ExportDataConfig, Include
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import MzShareError, NameTaken, ReferenceMissing, SpecConflict
 from tests.integration.statements.conftest import AUCTION
@@ -36,7 +36,7 @@ def test_the_resolved_definition_can_be_read_back_field_by_field(sql_on_both: Se
     assert (details.output, details.keys) == ("bids", ("id",))
     assert {column.name: column.type for column in details.columns} == ALL_BIDS, "also those that were excluded"
     assert len(details.partitions) == 1
-    assert spec.data_config() == ExportDataConfig(encoding="none", envelope="none")
+    assert (spec.format, spec.envelope) == ("none", "none")
 
 
 def test_several_tables_per_reference_each_with_its_columns(sql: Session) -> None:

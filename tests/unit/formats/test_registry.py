@@ -44,6 +44,14 @@ def test_a_word_that_nobody_has_registered_is_refused_with_what_there_is() -> No
     assert sql_words() == ("JSON", "TEXT", "BYTES")
 
 
+def test_a_word_that_is_planned_is_read_once_somebody_has_registered_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "CREATE TABLE t FROM SOURCE s FORMAT CSV"
+    with pytest.raises(StatementError, match="FORMAT CSV is not supported yet"):
+        parse_script(text)
+    monkeypatch.setattr(FORMATS, "targets", {**FORMATS.targets, "csv": FORMATS.targets["text"]})
+    assert parse_script(text)
+
+
 def test_names_are_known_without_loading_a_format() -> None:
     assert any_of(("JSON",)) == "JSON"
     assert any_of(("JSON", "TEXT", "BYTES")) == "JSON, TEXT or BYTES"

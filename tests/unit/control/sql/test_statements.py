@@ -19,7 +19,6 @@ from airflow_provider_mzshare.control.sql.column_types import ALIASES, COLUMN_TY
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import (
-    COLUMN_OPTIONS,
     SOURCE_SETTINGS,
     TABLE_SETTINGS,
 )
@@ -344,7 +343,15 @@ def test_every_sql_block_of_the_reference_is_a_valid_script() -> None:
 def test_the_reference_names_every_option() -> None:
     text = DOC.read_text(encoding="utf-8")
     of_kinds = [option.words for kind in CONNECTORS.all() for option in kind.options]
-    options = (*SOURCE_SETTINGS, *of_kinds, *TABLE_SETTINGS, *COLUMN_OPTIONS, "SNAPSHOT", "EXTERNAL REFERENCE")
+    options = (
+        *SOURCE_SETTINGS,
+        *of_kinds,
+        *TABLE_SETTINGS,
+        "TEXT COLUMNS",
+        "EXCLUDE COLUMNS",
+        "SNAPSHOT",
+        "EXTERNAL REFERENCE",
+    )
     for option in options:
         assert f"{option} " in text, option
 
