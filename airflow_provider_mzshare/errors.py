@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 
 class MzShareError(Exception):
@@ -301,6 +302,18 @@ class BadCollection(TerminalError):
     def __init__(self, collection: str, problem: str) -> None:
         self.collection, self.problem = collection, problem
         super().__init__(f"collection {collection}: {problem}", hint="mzshare doctor")
+
+
+class UnknownHashVersion(TerminalError):
+    """Rows were hashed by a version of the hash that came later than this program."""
+
+    def __init__(self, version: int, known: Iterable[int]) -> None:
+        self.version, self.known = version, tuple(known)
+        listed = ", ".join(map(str, self.known))
+        super().__init__(
+            f"rows are hashed by version {version} of the hash, this mzshare knows: {listed}",
+            hint="upgrade mzshare here to the version that wrote them",
+        )
 
 
 class WarehouseUnreachable(TransientError):

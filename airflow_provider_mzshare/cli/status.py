@@ -88,11 +88,11 @@ def note_on(row: Mapping[str, Any]) -> str:
 
 def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same row, as short as a terminal of 80 columns needs it."""
-    age, offsets = row.get("age_seconds"), row["position"]
+    age, offsets, shown = row.get("age_seconds"), row["position"], row.get("shown") or {}
     if len(offsets) > _PARTITIONS_SHOWN:
         position = f"{len(offsets)} partitions, {sum(offsets.values())} in all"
     else:
-        position = " ".join(f"{partition}:{offset}" for partition, offset in offsets.items())
+        position = " ".join(f"{partition}:{shown.get(partition, offset)}" for partition, offset in offsets.items())
     lag = "?" if row["lag"] is None and row["lag_asked"] else row["lag"]
     return {**row, "position": position, "age": None if age is None else f"{age} s", "lag": lag}
 

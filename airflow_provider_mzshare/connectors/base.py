@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from airflow_provider_mzshare.connectors.places import Place
     from airflow_provider_mzshare.core.positions import Position
     from airflow_provider_mzshare.core.specs import ColumnSpec, Start
 
@@ -107,7 +108,12 @@ class Upstream(Protocol):
 
 
 class Reader(Protocol):
-    """Reads an upstream with Spark, as rows of ``key, value, partition, offset, timestamp``."""
+    """Reads an upstream with Spark, as rows with the columns of ``input_schema(place)``."""
+
+    @property
+    def place(self) -> Place:
+        """Of the upstream's records."""
+        ...
 
     def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
         """From ``start`` on, at most so many records per batch; ``partitions`` are all there are now."""
@@ -127,7 +133,7 @@ class Reader(Protocol):
         ...
 
     def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
-        """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, should a record have stopped Spark's read.
+        """``[lower, upper)`` without Spark, as batches of the ``input_schema``, if a record stopped Spark's read.
 
         :param error: what the read failed with; None is the answer when that has another cause.
         """
@@ -146,8 +152,8 @@ class Reader(Protocol):
 class Records(Protocol):
     """Reads records again apart from Spark, for checks. Use it from one thread, as a context."""
 
-    def read(self, partition: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
-        """The records of ``[lower, upper)`` in order, as batches of ``INPUT_SCHEMA``."""
+    def read(self, lane: Any, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
+        """The records of ``[lower, upper)`` of a lane in order, as batches of the place's ``input_schema``."""
         ...
 
     def excuse(self) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from airflow_provider_mzshare.connectors.base import Connector, ReferenceInfo
 from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Start, TableSpec
@@ -150,6 +151,8 @@ class ConnectorKind(Generic[S]):
     """Of the connections that it connects through."""
     packages: ClassVar[tuple[str, ...]] = ()
     """Without which it cannot connect; ``mzshare doctor`` looks for them."""
+    place: ClassVar[Place] = PARTITIONED
+    """Of its records, in every collection that is fed from it."""
     executor_modules: ClassVar[tuple[str, ...]] = ()
     """Modules that Spark's Python processes need to read it. They travel to executors that do not have this package."""
 

@@ -1,19 +1,22 @@
-"""The records that every connector gives, whatever it reads: one schema. Travels to Spark's executors."""
+"""The records that every connector gives, whatever it reads. Travels to Spark's executors."""
 
 from __future__ import annotations
 
+from functools import cache
+
 import pyarrow as pa
 
-INPUT_SCHEMA = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-    ]
-)
-"""What the pass is given: Spark's Kafka columns, ``SELECT key, value, partition, offset, timestamp``.
+from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
+from airflow_provider_mzshare.core.arrow_types import arrow_type
 
-A time that no table can hold may come as NULL.
-"""
+
+@cache
+def input_schema(place: Place) -> pa.Schema:
+    """What the pass is given of an upstream with such places. A time that no table can hold may come as NULL."""
+    placed = [(column.given, arrow_type(column.type)) for column in place.columns]
+    head, last = [("key", pa.binary()), ("value", pa.binary())], ("timestamp", pa.timestamp("us", "UTC"))
+    return pa.schema([*head, *placed, last])
+
+
+INPUT_SCHEMA = input_schema(PARTITIONED)
+"""Of Kafka and of load generators: Spark's Kafka columns."""

@@ -59,6 +59,11 @@ def kinds_by_words() -> Mapping[str, ConnectorKind[Any]]:
     return found
 
 
+def own_place_names() -> tuple[str, ...]:
+    """What this package's kinds call the columns of their places, each once."""
+    return tuple(dict.fromkeys(name for kind in CONNECTORS.own for name in CONNECTORS.get(kind).place.names))
+
+
 def parse_source_spec(text: str) -> SourceSpec:
     """As it is stored: each kind has its own."""
     spec: SourceSpec = find_kind(str(from_json(text).get("kind"))).spec.model_validate_json(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.core.schema import numeric_parts
+from airflow_provider_mzshare.core.schema import Columns, numeric_parts
 
 _ARROW_TYPES = {
     "boolean": pa.bool_(),
@@ -20,9 +20,6 @@ _ARROW_TYPES = {
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"),
 }
-
-Columns = tuple[tuple[str, str], ...]
-"""Names and types, in their order."""
 
 
 def arrow_type(type_name: str) -> pa.DataType:

@@ -1,7 +1,8 @@
 """Positions: the next offset to read, per partition. Exclusive uppers, never "the offset of the last row".
 
-A partition that is missing is at 0, so partitions may be added later; zeros are dropped, which makes the JSON of
-equal positions the same text.
+What a partition and an offset are is the upstream's: a database has one lane, ``lsn``, and its log's numbers there. An
+offset is a whole number from 0 on, of any size. A partition that is missing is at 0, so partitions may be added later;
+zeros are dropped, which makes the JSON of equal positions the same text.
 """
 
 from __future__ import annotations
@@ -71,6 +72,11 @@ class Position:
     def meet(self, other: Position) -> Position:
         """The greatest position that both have reached."""
         return Position({p: min(self[p], other[p]) for p in {*self, *other}})
+
+    @property
+    def total(self) -> int:
+        """The sum of its offsets."""
+        return sum(offset for _, offset in self.entries)
 
     def gap(self, lower: Position) -> int:
         """How many offsets lie in ``[lower, self)``; partitions that went backwards count as none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 TYPES = (
@@ -20,11 +21,31 @@ PLAIN_COLUMN = "data"
 INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
 """Of metadata columns. The key has the type that the table's format says."""
 
-SYSTEM_COLUMNS = (("_mz_tick", "bigint"), ("_mz_partition", "integer"), ("_mz_offset", "bigint"))
-"""Last in every collection: which tick wrote the row, and where upstream it came from."""
+RESERVED = "_mz_"
+"""No column of a table begins so: these are the system columns of a collection."""
+
+TICK = "_mz_tick"
+"""Which tick wrote the row; the first of the system columns. The others are its place, where upstream it came from;
+each kind of source names them."""
 
 ERROR_COLUMNS = (("timestamp", "timestamptz"), ("key", "bytea"), ("value", "bytea"), ("error", "text"))
 """An errors collection: these, then the system columns."""
+
+HASH_VERSION = 1
+"""What the rows of new collections are hashed by; ``storage/fanout/hashing.py`` has all versions there are."""
+
+Columns = tuple[tuple[str, str], ...]
+"""Names and types, in their order."""
+
+
+def system_columns(place: Columns) -> Columns:
+    """Last in every collection of a source whose records have such a place."""
+    return ((TICK, "bigint"), *place)
+
+
+def system_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Of the columns of a collection: those that are no part of the table. They are the order of its rows, too."""
+    return tuple(name for name in names if name.startswith(RESERVED))
 
 
 DEFAULT_ENVELOPE = "none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from typing import Annotated, Any
@@ -60,11 +60,13 @@ def _hook() -> Iterator[MzShareHook]:
 
 
 def _row(status: Any) -> dict[str, Any]:
-    return {name: plain(_offsets(value)) for name, value in vars(status).items()}
+    fields = {**vars(status)}
+    shown = fields.pop("shown")
+    return {name: plain(_offsets(value, shown)) for name, value in fields.items()}
 
 
-def _offsets(value: Any) -> Any:
-    return dict(value.offsets) if isinstance(value, Position) else value
+def _offsets(value: Any, shown: Mapping[str, str]) -> Any:
+    return shown or dict(value.offsets) if isinstance(value, Position) else value
 
 
 def _table(rows: list[dict[str, Any]]) -> str:

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_mzshare.core.ids import CollectionId
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_tick
 from airflow_provider_mzshare.storage.collections.rows import read_batches
+from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 
 NAME = CollectionId("u1-g1-data-0a1b2c3d")
 SCHEMA = pa.schema(
@@ -55,7 +56,7 @@ def write_file(collection: Collection, table: pa.Table, *, written_at: float | N
     name = f"part-{uuid.uuid4()}.parquet"
     path = Path(collection.uri, name)
     pq.write_table(table, path)
-    names = [name for name, _ in SYSTEM_COLUMNS]
+    names = bounded_columns(table.schema)
     stats = {
         "numRecords": table.num_rows,
         "minValues": {name: min(table.column(name).to_pylist()) for name in names},
@@ -105,7 +106,7 @@ def read_rows(collection: Collection, version: int | None = None) -> list[dict[s
 
 
 def _order(row: dict[str, object]) -> tuple[object, ...]:
-    return tuple(row[name] for name, _ in SYSTEM_COLUMNS)
+    return tuple(row[name] for name in system_names(list(row)))
 
 
 def read_arrow(root: str, path: str, version: int, **wanted: Any) -> pa.Table:

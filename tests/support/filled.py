@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
@@ -94,7 +95,14 @@ class Filled:
         ]
         batch = pa.RecordBatch.from_pylist(rows, INPUT_SCHEMA)
         data, errors = (collection_uri(self.root, name) for name in (member.data, member.errors))
-        plan = member_plan(member.table_id, member.spec, data_path=data, errors_path=errors)
+        plan = member_plan(
+            member.table_id,
+            member.spec,
+            place=PARTITIONED,
+            hash_version=member.hash_version,
+            data_path=data,
+            errors_path=errors,
+        )
         for name, schema in ((member.data, plan.schema), (member.errors, errors_schema())):
             create_collection(self.root, name, schema)
         answers = write_partition(iter([batch]), FanoutPlan(tick.number, (plan,)).to_json())

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
@@ -156,8 +157,9 @@ class Pipeline:
 
 
 def _plan(root: str, member: CatalogMember, tick: int) -> FanoutPlan:
-    data, errors = collection_uri(root, member.data), collection_uri(root, member.errors)
-    return FanoutPlan(tick, (member_plan(member.table_id, member.spec, data_path=data, errors_path=errors),))
+    folders = {"data_path": collection_uri(root, member.data), "errors_path": collection_uri(root, member.errors)}
+    how = {"place": PARTITIONED, "hash_version": member.hash_version}
+    return FanoutPlan(tick, (member_plan(member.table_id, member.spec, **how, **folders),))  # type: ignore[arg-type]
 
 
 def without(partition: int, offset: int) -> Spoil:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
@@ -38,6 +39,7 @@ class TableMember:
     spec: TableSpec
     data: CollectionId
     errors: CollectionId
+    hash_version: int = 1
 
 
 MEMBER = TableMember(
@@ -95,7 +97,7 @@ class Log:
 
 
 def writer(kind: type[Kind], log: Log, root: Path, job: str = "job-1") -> Kind:
-    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root))
+    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED)
 
 
 def plan(commits: MemberCommits, group: TickGroup, member: TableMember) -> Due | Done:

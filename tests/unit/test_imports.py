@@ -65,12 +65,14 @@ def test_the_fan_out_names_nothing_but_arrow_numpy_and_plain_types() -> None:
         for name in (
             "storage.fanout",
             "formats",
+            "connectors.places",
             "connectors.records",
             "connectors.record_times",
             "core.arrow_types",
             "core.ids",
             "core.registry",
             "core.schema",
+            "errors",
         )
     )
     travels = [file for file in (PACKAGE / "formats").rglob("*.py") if file.name != "registry.py"]

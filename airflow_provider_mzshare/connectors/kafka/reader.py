@@ -9,6 +9,8 @@ from uuid import uuid4
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.kafka.records import RecordReader
 from airflow_provider_mzshare.connectors.kafka.spark_options import batch_options, parse_offset_log, stream_options
+from airflow_provider_mzshare.connectors.places import PARTITIONED
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.core.positions import Position
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
-COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+COLUMNS = INPUT_SCHEMA.names
 
 
 THIN_PARTITIONS, THIN_RECORDS = 16, 100
@@ -32,6 +34,8 @@ def is_thin(partitions: int, records: int) -> bool:
 
 
 class KafkaReader:
+    place = PARTITIONED
+
     def __init__(self, spark: SparkSession, config: KafkaConfig, topic: str) -> None:
         self._spark, self._config, self._topic = spark, config, topic
         self._readers = f"mzshare-{uuid4().hex[:12]}"

@@ -54,9 +54,9 @@ class RecordReader(Clients):
             },
         )
 
-    def read(self, partition: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
-        """The committed records of ``[lower, upper)`` in order, as batches of ``INPUT_SCHEMA``."""
-        return self.read_range(Position({partition: lower}), Position({partition: upper}))
+    def read(self, lane: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
+        """The committed records of ``[lower, upper)`` of a partition in order, as batches of ``INPUT_SCHEMA``."""
+        return self.read_range(Position({lane: lower}), Position({lane: upper}))
 
     def read_range(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch]:
         """The committed records of ``[lower, upper)``, those of a partition in order; a batch may be of several.

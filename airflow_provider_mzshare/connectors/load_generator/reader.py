@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan
 from airflow_provider_mzshare.connectors.offset_log import logged_end
+from airflow_provider_mzshare.connectors.places import PARTITIONED
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.core.positions import Position
 
 if TYPE_CHECKING:
@@ -15,10 +17,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+COLUMNS = INPUT_SCHEMA.names
 
 
 class LoadGeneratorReader:
+    place = PARTITIONED
+
     def __init__(self, spark: SparkSession, plan: GeneratorPlan) -> None:
         from airflow_provider_mzshare.connectors.load_generator.datasource import NAME, LoadGeneratorSource
 

@@ -15,8 +15,8 @@ class GeneratedRecords:
     def __init__(self, plan: GeneratorPlan) -> None:
         self._plan = plan
 
-    def read(self, partition: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
-        return records(self._plan, Range(partition, lower, upper))
+    def read(self, lane: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
+        return records(self._plan, Range(lane, lower, upper))
 
     def excuse(self) -> str | None:
         """Nothing a generator has made is ever gone."""

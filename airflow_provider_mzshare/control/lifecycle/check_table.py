@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.damages import clear_damage, note_damage
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow
-from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
+from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item, source_place
 from airflow_provider_mzshare.control.catalog.objects.table_specs import versions_of
 from airflow_provider_mzshare.control.catalog.queries.reads import EMPTY_VERSION, ReadPoint, version_at
 from airflow_provider_mzshare.core.ids import CollectionId
@@ -144,8 +144,8 @@ def _look(catalog: Catalog, warehouse: str, table: TableItem, deep: bool) -> lis
 
 def _known(session: Session, table: TableItem) -> Iterator[tuple[CollectionId, Known]]:
     mine = (CollectionRow.table_id == table.id) & (CollectionRow.generation == table.generation)
-    own = select(CollectionRow.id, CollectionRow.role).where(mine).order_by(CollectionRow.role)
-    for collection_id, role in session.execute(own):
+    own = select(CollectionRow.id, CollectionRow.role, CollectionRow.hash_version).where(mine)
+    for collection_id, role, hash_version in session.execute(own.order_by(CollectionRow.role)):
         columns = select(CommitRow.version, CommitRow.mz_timestamp, CommitRow.rows, CommitRow.hash)
         commits = session.execute(columns.where(CommitRow.collection_id == collection_id)).all()
         yield (
@@ -154,6 +154,7 @@ def _known(session: Session, table: TableItem) -> Iterator[tuple[CollectionId, K
                 ticks={commit.version: commit.mz_timestamp for commit in commits},
                 rows=sum(commit.rows for commit in commits),
                 hash=sum(int(commit.hash, 16) for commit in commits) % MODULUS,
+                hash_version=hash_version,
                 first=version_at(session, collection_id, table.since),
                 columns=_columns(session, table) if role == "data" else (),
             ),
@@ -162,5 +163,6 @@ def _known(session: Session, table: TableItem) -> Iterator[tuple[CollectionId, K
 
 def _columns(session: Session, table: TableItem) -> tuple[tuple[int, frozenset[str]], ...]:
     """From which tick on the table's rows have which; none where that never changed."""
-    found = [(v.first_tick, frozenset(c.name for c in all_columns(v.spec))) for v in versions_of(session, table.id)]
+    place, versions = source_place(session, table.source_id), versions_of(session, table.id)
+    found = [(v.first_tick, frozenset(c.name for c in all_columns(v.spec, place))) for v in versions]
     return tuple(found) if len({names for _, names in found}) > 1 else ()

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
+from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.lookup import source_place
 from airflow_provider_mzshare.control.catalog.queries.reads import (
     EMPTY_VERSION,
     ReadPoint,
@@ -29,6 +31,7 @@ from airflow_provider_mzshare.control.views.readable import Relation, find_relat
 from airflow_provider_mzshare.control.views.source_progress import Progress, progress_of
 from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.collection import collection_exists
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Query:
-    """What of a table to read. ``ordered``: by tick, partition and offset."""
+    """What of a table to read. ``ordered``: by tick and place."""
 
     columns: Sequence[str] | None = None
     errors: bool = False
@@ -52,6 +55,21 @@ class Query:
 
 
 EVERYTHING = Query()
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A table that nothing was written to: it has its columns."""
+
+    spec: TableSpec
+    place: Place
+
+    def rows(self, query: Query) -> pa.Table:
+        schema = _shape(self.spec, self.place, query)
+        system = system_names(schema.names)
+        wanted = choose_columns(schema.names, query.columns, system, with_system_columns=query.with_system_columns)
+        return schema.empty_table().select(wanted)
+
 
 READ_ERRORS = (NotReadable, OSError, DeltaError, pa.ArrowException)
 """What a read ends with where files or versions are not as the catalog says."""
@@ -138,7 +156,7 @@ def count_rows(
     if isinstance(found.where, ReadPlan):
         _check_plain(found.relation, Query(errors=errors))
         return run_plan(found.where, warehouse, lambda frame: int(frame.count()), jars=jars)
-    columns = None if isinstance(found.where, Progress) else ["_mz_tick"]
+    columns = None if isinstance(found.where, Progress) else [TICK]
     query = Query(columns=columns, errors=errors)
     with open_table(catalog, warehouse, name, query, as_of_ms=as_of_ms, tick=tick, jars=jars) as rows:
         return sum(batch.num_rows for batch in rows)
@@ -148,12 +166,12 @@ class _Found:
     """What a name means now, and where its rows are; both from one snapshot of the catalog."""
 
     def __init__(self, catalog: Catalog, name: str, as_of_ms: int | None, tick: int | None) -> None:
-        self.where: ReadPoint | TableSpec | Progress | ReadPlan
+        self.where: ReadPoint | Unread | Progress | ReadPlan
         with catalog.read() as session:
             self.relation = relation = find_relation(session, _pair(name))
             if isinstance(relation.item, items.TableItem):
                 if relation.item.upper == 0 and as_of_ms is None and tick is None:
-                    self.where = relation.item.spec
+                    self.where = Unread(relation.item.spec, source_place(session, relation.item.source_id))
                 else:
                     self.where = table_read_point(session, relation.item.id, as_of_ms=as_of_ms, tick=tick)
             elif isinstance(relation.item, items.SourceItem):
@@ -181,8 +199,8 @@ class _Found:
 
     @contextmanager
     def open(self, warehouse: str, query: Query, jars: Path | None) -> Iterator[pa.RecordBatchReader]:
-        if isinstance(self.where, TableSpec):
-            yield _empty(self.where, query).to_reader()
+        if isinstance(self.where, Unread):
+            yield self.where.rows(query).to_reader()
             return
         if isinstance(self.where, ReadPoint):
             yield _read(warehouse, self.where, query)
@@ -190,7 +208,7 @@ class _Found:
         _check_plain(self.relation, query)
         if isinstance(self.where, Progress):
             rows = self.where.table()
-            chosen = choose_columns(rows.schema.names, query.columns, with_system_columns=False)
+            chosen = choose_columns(rows.schema.names, query.columns)
             yield rows.select(chosen).slice(0, query.limit).to_reader()
             return
         with open_plan(self.where, warehouse, lambda frame: _of_frame(frame, query), jars=jars) as found:
@@ -208,7 +226,7 @@ def _check_plain(relation: Relation, query: Query) -> None:
 
 def _of_frame(frame: DataFrame, query: Query) -> DataFrame:
     """Of a view: it has no system columns."""
-    wanted = choose_columns(frame.columns, query.columns, with_system_columns=False)
+    wanted = choose_columns(frame.columns, query.columns)
     chosen = frame.select(*(frame["`" + name.replace("`", "``") + "`"] for name in wanted))
     return chosen if query.limit is None else chosen.limit(query.limit)
 
@@ -247,7 +265,7 @@ def read_frame(
     if isinstance(where, ReadPlan):
         return run_plan(where, warehouse, lambda frame: _of_frame(frame, query), jars=None, spark=spark)
     if not isinstance(where, ReadPoint):
-        return spark.createDataFrame(where.table() if isinstance(where, Progress) else _empty(where, query))
+        return spark.createDataFrame(where.table() if isinstance(where, Progress) else where.rows(query))
     point = where
     path, version = _place(point, query)
     frame = read_spark(
@@ -255,7 +273,7 @@ def read_frame(
         warehouse,
         path,
         version,
-        shape=_shape(point.spec, query),
+        shape=_shape(point.spec, point.place, query),
         columns=query.columns,
         with_system_columns=query.with_system_columns,
     )
@@ -265,12 +283,12 @@ def read_frame(
 def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.RecordBatchReader:
     path, version = _place(point, query)
     if version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(path)):
-        return _empty(point.spec, query).to_reader()  # it joined, and its writer died before it made the folder
+        return Unread(point.spec, point.place).rows(query).to_reader()  # its writer died before it made the folder
     return read_batches(
         warehouse,
         path,
         version,
-        shape=_shape(point.spec, query),
+        shape=_shape(point.spec, point.place, query),
         columns=query.columns,
         with_system_columns=query.with_system_columns,
         limit=query.limit,
@@ -282,17 +300,11 @@ def _place(point: ReadPoint, query: Query) -> tuple[str, int]:
     return (point.errors_path, point.errors_version) if query.errors else (point.data_path, point.data_version)
 
 
-def _shape(spec: TableSpec, query: Query) -> pa.Schema:
+def _shape(spec: TableSpec, place: Place, query: Query) -> pa.Schema:
     """The columns of a table, or of its errors, by its spec."""
     if query.errors:
-        return errors_schema()
-    return arrow_schema(tuple((column.name, column.type) for column in all_columns(spec)))
-
-
-def _empty(spec: TableSpec, query: Query) -> pa.Table:
-    schema = _shape(spec, query)
-    wanted = choose_columns(schema.names, query.columns, with_system_columns=query.with_system_columns)
-    return schema.empty_table().select(wanted)
+        return errors_schema(place)
+    return arrow_schema(tuple((column.name, column.type) for column in all_columns(spec, place)))
 
 
 def _pair(text: str) -> items.Name:

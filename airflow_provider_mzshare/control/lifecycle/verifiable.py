@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.places import Lane, Place
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import (
     SourceItem,
@@ -28,13 +29,13 @@ from airflow_provider_mzshare.storage.writing.member_plans import partitions_of
 
 @dataclass(frozen=True)
 class Segment:
-    """``[lower, upper)`` of one partition.
+    """``[lower, upper)`` of one partition: of one lane of the source's positions, as its records name it.
 
     :param certified: all of it was written by the certificate's backfill.
     :param version: of the table's specs in ``Scope.specs``, the one that all of it was written with.
     """
 
-    partition: int
+    partition: Lane
     lower: int
     upper: int
     certified: bool = False
@@ -57,17 +58,27 @@ class Scope:
     upper: Position
     reached: Position
     certificate: Certificate | None
-    partitions: tuple[int, ...] = ()
+    partitions: tuple[Lane, ...] = ()
     specs: tuple[tuple[Position, TableSpec], ...] = ()
+
+    @property
+    def place(self) -> Place:
+        return self.source.place
+
+    @property
+    def hash_version(self) -> int:
+        """The certificate's, whose sums can be compared with no other; without one, that of the collections."""
+        return self.certificate.hash_version if self.certificate else self.point.hash_version
 
     def segments(self) -> Sequence[Segment]:
         """Partition by partition, cut where the backfill began and ended and where the spec changed; none is empty."""
         return [segment for partition in self._own(self.upper) for segment in self._segments(partition)]
 
-    def _own(self, position: Position) -> Iterator[int]:
-        return (int(name) for name in position if not self.partitions or int(name) in self.partitions)
+    def _own(self, position: Position) -> Iterator[Lane]:
+        lanes = map(self.place.lane_of, position)
+        return (lane for lane in lanes if not self.partitions or lane in self.partitions)
 
-    def _segments(self, partition: int) -> list[Segment]:
+    def _segments(self, partition: Lane) -> list[Segment]:
         lower, upper = self.lower[partition], self.upper[partition]
         begin = end = lower
         if self.certificate is not None:
@@ -80,13 +91,13 @@ class Scope:
             if a < b
         ]
 
-    def _version(self, partition: int, offset: int) -> int:
+    def _version(self, partition: Lane, offset: int) -> int:
         """That of the tick which holds this offset: the last that begins at or before it."""
         begun = [number for number, (position, _) in enumerate(self.specs) if position[partition] <= offset]
         return max(begun, default=0)
 
-    def covered(self) -> Mapping[int, tuple[int, int]]:
-        """By partition, the offsets that the table may have rows of."""
+    def covered(self) -> Mapping[Lane, tuple[int, int]]:
+        """By partition, the range that the table may have rows of."""
         return {p: (self.table.start[p], self.reached[p]) for p in self._own(self.reached)}
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.base import Records, Upstream
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.connectors.places import Lane, Place
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
 from airflow_provider_mzshare.control.lifecycle.check_table import explain
@@ -37,6 +38,7 @@ from airflow_provider_mzshare.storage.comparison import (
     first_of,
 )
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
+from airflow_provider_mzshare.storage.fanout.hashing import row_hash
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
 
@@ -57,13 +59,17 @@ _TOLD = {
 class VerificationFailed(TerminalError):
     """A table does not hold what its source holds. ``table`` is written as in SQL.
 
-    :param offset: the first one that differs; None, like ``partition``, where it is no single one.
+    :param at: the place of the first record that differs; None where it is no single one.
     :param what: ``missing``, ``double``, ``differs``, ``not upstream``, or a sentence.
+
+    ``offset`` is the number of the place that positions count by, in their lane ``partition``.
     """
 
-    def __init__(self, table: str, partition: int | None, offset: int | None, what: str) -> None:
-        self.table, self.partition, self.offset, self.what = table, partition, offset, what
-        where = f"partition {partition}, offset {offset} " if partition is not None else ""
+    def __init__(self, table: str, place: Place, at: Sequence[Any] | None, what: str) -> None:
+        self.table, self.what, self.at = table, what, None if at is None else tuple(at)
+        found = {} if at is None else dict(zip(place.given, at, strict=True))
+        self.partition, self.offset = found.get(place.lane or ""), found.get(place.counted)
+        where = f"{place.tell(at)} " if at is not None else ""
         resnapshot = f"mzshare sql {shlex.quote(f'ALTER TABLE {table} RESNAPSHOT')}"
         super().__init__(
             f"table {table!r} is not exact: {where}{_TOLD.get(what, what)}",
@@ -75,7 +81,7 @@ class VerificationFailed(TerminalError):
 class VerifiedRange:
     """What was compared of one partition: ``[lower, upper)``, and the rows of it."""
 
-    partition: int
+    partition: Lane
     lower: int
     upper: int
     rows: int
@@ -100,6 +106,7 @@ class Verified:
     seconds: float
     verdict: Verdict
     reason: str | None = None
+    hash_version: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as they travel in an XCom or are printed."""
@@ -144,13 +151,13 @@ def _verify(check: _Check, scope: Scope, connections: ConnectionStore) -> Verifi
 
 
 def _check_history(upstream: Upstream, scope: Scope) -> None:
-    begin = upstream.begin_offsets()
+    begin, show = upstream.begin_offsets(), scope.place.show
     for segment in scope.segments():
         if begin[segment.partition] > segment.lower:
             raise UpstreamChanged(
                 "history_gone",
-                f"partition {segment.partition} begins at offset {begin[segment.partition]} upstream by now, "
-                f"the range at {segment.lower}",
+                f"partition {segment.partition} begins at offset {show(begin[segment.partition])} upstream by now, "
+                f"the range at {show(segment.lower)}",
             )
 
 
@@ -158,10 +165,11 @@ class _Check:
     """One run of the check, with what it has summed up so far."""
 
     def __init__(self, scope: Scope, warehouse: str, report: Callable[[Progress], None]) -> None:
-        self._scope, self._report = scope, report
+        self._scope, self._report, point = scope, report, scope.point
         self._segments = scope.segments()
         self._total = sum(segment.upper - segment.lower for segment in self._segments)
-        self._errors = PlacedRows(warehouse, scope.point.errors, scope.point.errors_version)
+        self._hash = row_hash(scope.hash_version)
+        self._errors = PlacedRows(warehouse, point.errors, point.errors_version, scope.place)
         self._by_version = [_BySpec(scope, warehouse, spec) for _, spec in scope.specs]
         self._began = time.monotonic()
         self._done = 0
@@ -175,17 +183,21 @@ class _Check:
             by_spec = self._by_version[segment.version]
             placed = {"data": by_spec.data, "errors": self._errors}
             batches = reader.read(segment.partition, segment.lower, segment.upper)
-            for lower, upper, records in cut(batches, segment.lower, segment.upper):
-                found = Rows.of({role: placed[role].between(segment.partition, lower, upper) for role in ROLES})
-                kinds = differences(by_spec.decode(records), found)
+            for lower, upper, records in cut(batches, segment.lower, segment.upper, self._scope.place.counted):
+                stored = {role: placed[role].between(segment.partition, lower, upper) for role in ROLES}
+                found = Rows.of(stored, self._scope.place, self._hash)
+                kinds = differences(by_spec.decode(records), found, self._scope.place)
                 if NOT_UPSTREAM in kinds and (excuse := self._explain(reader, upstream)):
                     lost, why = lost + len(kinds.pop(NOT_UPSTREAM)), excuse
                 if first := first_of(kinds):
-                    raise VerificationFailed(self._scope.table.display, segment.partition, first.offset, first.what)
+                    raise self._failed(self._scope.place.in_lane(segment.partition, first.at), first.what)
                 self._sums[segment] += found.sums()
                 self._done += upper - lower
                 self._report(Progress(self._done, self._total, time.monotonic() - self._began, "verifying"))
         return f"the table has rows that are not upstream ({lost}), {why}" if lost else None
+
+    def _failed(self, at: Sequence[Any] | None, what: str) -> VerificationFailed:
+        return VerificationFailed(self._scope.table.display, self._scope.place, at, what)
 
     def _explain(self, reader: Records, upstream: Upstream) -> str | None:
         """Why a row may be missing upstream although it was there; None where that cannot be."""
@@ -197,7 +209,7 @@ class _Check:
         both = (self._by_version[-1].data, self._errors)
         strays = [at for placed in both if (at := placed.first_outside(self._scope.covered()))]
         if strays:
-            raise VerificationFailed(self._scope.table.display, *min(strays), NOT_UPSTREAM)
+            raise self._failed(min(strays), NOT_UPSTREAM)
 
     def check_certificate(self) -> None:
         certificate = self._scope.certificate
@@ -206,9 +218,7 @@ class _Check:
         summed = sum((self._sums[s] for s in self._segments if s.certified), Sums())
         hashes = (int(certificate.data_hash, 16), int(certificate.errors_hash, 16))
         if summed != Sums(certificate.rows, certificate.errors, *hashes):
-            raise VerificationFailed(
-                self._scope.table.display,
-                None,
+            raise self._failed(
                 None,
                 f"the certificate of backfill {certificate.backfill_id} tells {certificate.rows} rows and "
                 f"{certificate.errors} errors, the range holds {summed.rows} and {summed.errors}"
@@ -228,6 +238,7 @@ class _Check:
             seconds=round(time.monotonic() - self._began, 3),
             verdict="unverifiable" if reason else "exact",
             reason=reason,
+            hash_version=self._hash.version,
         )
 
 
@@ -235,9 +246,9 @@ class _BySpec:
     """What the table's rows are, as one version of its spec says: how records decode, and the rows that are there."""
 
     def __init__(self, scope: Scope, warehouse: str, spec: TableSpec) -> None:
-        member = member_plan(scope.table.id, spec)
-        self._plan = FanoutPlan(1, (member,))
-        self.data = PlacedRows(warehouse, scope.point.data, scope.point.data_version, member.schema)
+        member = member_plan(scope.table.id, spec, place=scope.place, hash_version=scope.hash_version)
+        self._plan, self._place, self._hash = FanoutPlan(1, (member,)), scope.place, row_hash(scope.hash_version)
+        self.data = PlacedRows(warehouse, scope.point.data, scope.point.data_version, scope.place, member.schema)
 
     def decode(self, records: Iterable[pa.RecordBatch]) -> Rows:
         parts: dict[str, list[pa.RecordBatch]] = {role: [] for role in ROLES}
@@ -246,7 +257,7 @@ class _BySpec:
             for role, rows in (("data", decoded.data), ("errors", decoded.errors)):
                 if rows:
                     parts[role].append(rows.batch)
-        return Rows.of(parts)
+        return Rows.of(parts, self._place, self._hash)
 
 
 def _ranges(sums: Mapping[Segment, Sums]) -> Iterator[VerifiedRange]:
@@ -258,15 +269,26 @@ def _ranges(sums: Mapping[Segment, Sums]) -> Iterator[VerifiedRange]:
 
 
 def cut(
-    batches: Iterable[pa.RecordBatch], lower: int, upper: int, *, offsets: int = PART_OFFSETS, size: int = PART_BYTES
+    batches: Iterable[pa.RecordBatch],
+    lower: int,
+    upper: int,
+    counted: str,
+    *,
+    offsets: int = PART_OFFSETS,
+    size: int = PART_BYTES,
 ) -> Iterator[tuple[int, int, Sequence[pa.RecordBatch]]]:
-    """Parts of ``[lower, upper)`` without a gap between them, each with its records."""
+    """Parts of ``[lower, upper)`` without a gap between them, each with its records.
+
+    Records of one number are in one part: a database's are those of one transaction.
+    """
     kept: list[pa.RecordBatch] = []
     for batch in batches:
-        kept.append(batch)
-        end = batch.column("offset")[-1].as_py() + 1
-        if end - lower >= offsets or sum(each.nbytes for each in kept) >= size:
+        numbers = batch.column(counted)
+        end = int(kept[-1].column(counted)[-1].as_py()) + 1 if kept else lower
+        is_large = end - lower >= offsets or sum(each.nbytes for each in kept) >= size
+        if is_large and numbers[0].as_py() >= end:
             yield lower, end, kept
             lower, kept = end, []
+        kept.append(batch)
     if lower < upper:
         yield lower, upper, kept

@@ -50,7 +50,7 @@ def _frontiers(d: Dialect) -> str:
 def _progress(d: Dialect) -> str:
     # SQLite takes CROSS JOIN as an order to follow: from another side it would look through the whole log.
     return (
-        "SELECT o.id, CAST(e.key AS INTEGER), e.value, k.number, k.mz_timestamp FROM sources AS o "
+        f"SELECT o.id, {d.lane('e.key')}, {d.number('e.value')}, k.number, k.mz_timestamp FROM sources AS o "
         f"CROSS JOIN ticks AS k CROSS JOIN {d.entries('k.upper')} "
         f"WHERE o.status <> 'dropped' AND {_last_tick('o.id')}"
     )

@@ -70,8 +70,8 @@ def statistics(d: Dialect) -> str:
     )
     of_sources = (
         "SELECT o.id, COALESCE(MAX(c.messages_received), 0), COALESCE(MAX(c.bytes_received), 0), "
-        "COALESCE(SUM(q.staged), 0), COALESCE(SUM(q.committed), 0), COALESCE(SUM(q.snapshot_known), 0), "
-        "COALESCE(SUM(q.snapshot_staged), 0), "
+        "COALESCE(SUM(q.staged), 0), COALESCE(SUM(q.committed), 0), "
+        f"{d.sum('q.snapshot_known')}, {d.sum('q.snapshot_staged')}, "
         f"{d.truth(f'COUNT(q.id) > 0 AND SUM(CASE WHEN q.complete = {none} THEN 1 ELSE 0 END) = 0')}, "
         f"{_known_end(d, 'o.id')}, {_committed_end(d, 'o.id')} FROM sources AS o "
         f"LEFT JOIN statistics AS c ON c.id = o.id LEFT JOIN ({_tables(d)}) AS q ON q.source_id = o.id "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from airflow_provider_mzshare.control.catalog.database.base import MOST
+
 
 class Dialect(ABC):
     """Each method makes an expression out of expressions; none of them takes anything that a user has written."""
@@ -34,6 +36,18 @@ class Dialect(ABC):
     @abstractmethod
     def entries(self, position: str) -> str:
         """For FROM: the partitions of a position, as rows ``e`` of ``key`` and ``value``."""
+
+    @abstractmethod
+    def lane(self, key: str) -> str:
+        """The number of a partition that has one, else NULL."""
+
+    @abstractmethod
+    def number(self, value: str) -> str:
+        """An offset of ``entries``; NULL where it has no room in a bigint."""
+
+    @abstractmethod
+    def sum(self, numbers: str) -> str:
+        """Of numbers from 0 on, as an aggregate; at most what a bigint holds, since one source must not spoil all."""
 
     @abstractmethod
     def total(self, position: str) -> str:
@@ -75,8 +89,21 @@ class SQLite(Dialect):
     def entries(self, position: str) -> str:
         return f"json_each({position}) AS e"
 
+    def lane(self, key: str) -> str:
+        return f"(CASE WHEN {key} GLOB '[0-9]*' AND {key} NOT GLOB '*[^0-9]*' THEN CAST({key} AS INTEGER) END)"
+
+    def number(self, value: str) -> str:
+        # What has no room is a floating number here.
+        return f"(CASE WHEN typeof({value}) = 'integer' THEN {value} END)"
+
+    def sum(self, numbers: str) -> str:
+        # SUM fails where it overflows: the upper and the lower 32 bits are added by themselves.
+        upper, lower = f"SUM({numbers} >> 32)", f"SUM({numbers} & {0xFFFFFFFF})"
+        most = f"CASE WHEN {upper} + ({lower} >> 32) > {MOST >> 32} THEN {MOST} ELSE ({upper} << 32) + {lower} END"
+        return f"COALESCE({most}, 0)"
+
     def total(self, position: str) -> str:
-        return f"(SELECT COALESCE(SUM(value), 0) FROM json_each({position}))"
+        return f"(SELECT {self.sum('value')} FROM json_each({position}))"
 
     def least(self, one: str, other: str) -> str:
         return f"MIN({one}, {other})"
@@ -115,9 +142,18 @@ class Postgres(Dialect):
     def entries(self, position: str) -> str:
         return f"LATERAL jsonb_each_text({position}::jsonb) AS e (key, value)"
 
+    def lane(self, key: str) -> str:
+        return f"(CASE WHEN {key} ~ '^[0-9]{{1,9}}$' THEN {key} END)"
+
+    def number(self, value: str) -> str:
+        return f"(CASE WHEN {value}::numeric <= {MOST} THEN {value} END)"
+
+    def sum(self, numbers: str) -> str:
+        return f"LEAST(COALESCE(SUM({numbers}), 0), {MOST})::bigint"
+
     def total(self, position: str) -> str:
         rows = f"jsonb_each_text({position}::jsonb) AS entry (key, value)"
-        return f"(SELECT COALESCE(SUM(entry.value::bigint), 0)::bigint FROM {rows})"
+        return f"(SELECT {self.sum('entry.value::numeric')} FROM {rows})"
 
     def least(self, one: str, other: str) -> str:
         return f"LEAST({one}, {other})"

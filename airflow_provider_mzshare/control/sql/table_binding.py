@@ -7,18 +7,18 @@ from typing import Any, cast
 
 from sqlglot import exp
 
+from airflow_provider_mzshare.connectors.registry import own_place_names
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.binding_parts import Binding, parts, qualified_name
 from airflow_provider_mzshare.control.sql.column_types import from_sql
 from airflow_provider_mzshare.control.sql.durations import parse_duration
 from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.scanning import shown
-from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, RESERVED, TICK
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
 from airflow_provider_mzshare.envelopes.registry import by_word
 from airflow_provider_mzshare.formats.registry import NATIVE, any_of, format_named, sql_word, words_with_columns
 
-_RESERVED_PREFIX = "_mz_"
 _NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
 MAX_COLUMNS = 1_000
 
@@ -92,9 +92,9 @@ class TableBinding(Binding):
             self.refuse(named[MAX_COLUMNS][1], f"{len(named):,} columns are too many: the limit is {MAX_COLUMNS:,}")
         seen: dict[str, str] = {}
         for name, place in named:
-            if name.lower().startswith(_RESERVED_PREFIX):
-                system = ", ".join(column for column, _ in SYSTEM_COLUMNS)
-                self.refuse(place, f"column {name}: names that begin with {_RESERVED_PREFIX} are reserved ({system})")
+            if name.lower().startswith(RESERVED):
+                system = ", ".join((TICK, *own_place_names()))
+                self.refuse(place, f"column {name}: names that begin with {RESERVED} are reserved ({system})")
             if not _NOT_IN_DELTA.isdisjoint(name):
                 self.refuse(place, f'column "{name}": Delta allows no blank and none of ,;{{}}()= in a column name')
             if other := seen.get(name.lower()):

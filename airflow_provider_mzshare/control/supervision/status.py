@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
@@ -49,6 +50,8 @@ class SourceStatus:
     rate: float | None
     lag: int | None = None
     """Offsets behind the upstream; None when it was not asked or did not answer."""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    """The position as people know it, where that is not by its numbers."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class TableStatus:
     queue_place: int | None = None
     """Of its backfill among all that wait for an app; 1 is next, of ``queue_length``."""
     queue_length: int | None = None
+    shown: Mapping[str, str] = field(default_factory=dict)
 
 
 class StatusReader:
@@ -169,6 +173,7 @@ class StatusReader:
             age_seconds=None if overview.age_ms is None else overview.age_ms / 1000,
             rate=overview.rate if job and job.is_active else None,
             lag=lag,
+            shown=item.place.shown(overview.position),
         )
 
     def _table(
@@ -190,6 +195,7 @@ class StatusReader:
             rate=source.rate if item.status == "live" else None,
             lag=None if end is None else end.gap(item.position),
             generation=item.generation,
+            shown=overview.item.place.shown(item.position),
         )
         status = replace(status, hint=_table_hint(status))
         return status if table.arrival is None else self._arriving(status, table.arrival, overview)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.database.base import MOST
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
@@ -24,10 +25,15 @@ class Progress:
 
     tick: int
     mz_timestamp: int
-    rows: Sequence[tuple[int, int, int, int]]
+    rows: Sequence[tuple[int | None, int | None, int, int]]
 
     def table(self) -> pa.Table:
         return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in self.rows], SCHEMA)
+
+
+def _number(text: str) -> int | None:
+    """As the relation ``mz_progress`` has it: NULL for what is no number, or has no room in a column."""
+    return int(text) if text.isdecimal() and int(text) <= MOST else None
 
 
 EMPTY = Progress(0, 0, ())
@@ -56,8 +62,8 @@ def progress_of(
     newest = committed.order_by(TickRow.number.desc()).limit(1)
     row = session.scalar(newest.execution_options(populate_existing=True))
     if row is not None:
-        places = [(int(partition), row.upper[partition], row.number, row.mz_timestamp) for partition in row.upper]
-        return Progress(row.number, row.mz_timestamp, places)
+        ends = [(_number(name), _number(str(offset))) for name, offset in row.upper.entries]
+        return Progress(row.number, row.mz_timestamp, [(*end, row.number, row.mz_timestamp) for end in ends])
     if tick is None and as_of_ms is None:
         return EMPTY
     asked = f"tick {tick}" if tick is not None else str(as_of_ms)

@@ -137,6 +137,8 @@ class Written:
     rows: int
     hash: str
     """32 hex digits: the rows' 128-bit hashes added modulo 2^128."""
+    hash_version: int = field(default=1, kw_only=True)
+    """What a row's hash is: sums of different versions say nothing about each other."""
     tick: int = 0
     """The last tick it carries, and its time."""
     mz_timestamp: int = 0

@@ -26,6 +26,10 @@ class Member(Protocol):
     def data(self) -> CollectionId: ...
     @property
     def errors(self) -> CollectionId: ...
+    @property
+    def hash_version(self) -> int:
+        """The one that its collections were made with."""
+        ...
 
 
 class LeaseStore(Protocol):

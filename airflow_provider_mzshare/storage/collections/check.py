@@ -17,7 +17,7 @@ from airflow_provider_mzshare.storage.collections.damage import Added, Damage, L
 from airflow_provider_mzshare.storage.collections.faults import warehouse_fault
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
-from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, UNHASHED, hash_table
+from airflow_provider_mzshare.storage.fanout.hashing import FIRST, MODULUS, UNHASHED, hash_table
 
 UNREADABLE = (OSError, pa.ArrowException, DeltaError, ValueError, KeyError, TypeError)
 _BATCH_ROWS = 16_384
@@ -28,7 +28,7 @@ class Known:
     """What the catalog says of a collection.
 
     :param ticks: versions of the log, and the times of the ticks that they carry.
-    :param rows: in all of them together, and the sum of their hashes.
+    :param rows: in all of them together, and the sum of their hashes, by the version of the hash that they have.
     :param first: the oldest version that a read may still ask for.
     :param columns: from which tick on its rows have which columns, oldest first; all that there are, where it is empty.
         Compaction gives rows the columns that came later, as NULL: these were not hashed.
@@ -37,6 +37,7 @@ class Known:
     ticks: Mapping[int, int] = field(default_factory=dict)
     rows: int = 0
     hash: int = 0
+    hash_version: int = FIRST
     first: int = 0
     columns: tuple[tuple[int, frozenset[str]], ...] = ()
 
@@ -127,9 +128,10 @@ class _Check:
 
     def _read(self, file: pq.ParquetFile, is_active: bool) -> None:
         for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-            if is_active:
+            if is_active and self._known:
                 self._rows += batch.num_rows
-                self._hash = (self._hash + sum(hash_table(part) for part in self._parts(batch))) % MODULUS
+                version = self._known.hash_version
+                self._hash = (self._hash + sum(hash_table(part, version) for part in self._parts(batch))) % MODULUS
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | pa.Table]:
         """Its rows as they were written: with the columns that they had."""

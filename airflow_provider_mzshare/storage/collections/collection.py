@@ -10,11 +10,11 @@ from deltalake import CommitProperties, DeltaTable, Field, PostCommitHookPropert
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_provider_mzshare.core.ids import CollectionId
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
 from airflow_provider_mzshare.errors import BadCollection, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections import log
 from airflow_provider_mzshare.storage.collections.damage import brief, unreadable
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 
 ID_PROPERTY = "mzshare.collection"
 CHECKPOINT_INTERVAL = 10
@@ -32,7 +32,7 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema)
             schema,
             mode="error",
             description=_DESCRIPTION,
-            configuration=_properties(collection_id),
+            configuration=_properties(collection_id, schema),
             # A retry would commit a second creation as version 1 behind the one that won.
             commit_properties=CommitProperties(max_commit_retries=0),
             raise_if_key_not_exists=False,
@@ -46,13 +46,13 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema)
         raise BadCollection(collection_id, "it exists with other columns")
 
 
-def _properties(collection_id: CollectionId) -> dict[str, str | None]:
+def _properties(collection_id: CollectionId, schema: pa.Schema) -> dict[str, str | None]:
     return {
         ID_PROPERTY: collection_id,
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
         # Log entries are the answer to "as of": only maintenance knows which may go.
         "delta.enableExpiredLogCleanup": "false",
-        "delta.dataSkippingStatsColumns": ",".join(name for name, _ in SYSTEM_COLUMNS),
+        "delta.dataSkippingStatsColumns": ",".join(bounded_columns(schema)),
     }
 
 

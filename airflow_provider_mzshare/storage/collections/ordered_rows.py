@@ -1,18 +1,18 @@
 """All rows of a snapshot in their order, a bounded part at a time, however many rows there are and however large.
 
-Files are not sorted, so a part is a range of places (tick, partition, offset): all rows of it are read and sorted.
+Files are not sorted, so a part is a range of places, tick by tick: all rows of it are read and sorted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import TICK, system_names
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.storage.collections.rows import Snapshot
@@ -23,11 +23,9 @@ PART_BYTES = 128 << 20
 BATCH_ROWS = 16_384
 _BATCH_BYTES = 8 << 20
 _SAMPLE_ROWS = 16
-_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
-_ORDER = [(name, "ascending") for name in _NAMES]
 
-Place = tuple[int, int, int]
-"""Tick, partition and offset."""
+Place = tuple[Any, ...]
+"""The tick and what follows it in a collection; or only the first of these, which comes before all that begin so."""
 
 
 class Range(NamedTuple):
@@ -36,18 +34,18 @@ class Range(NamedTuple):
     lower: Place
     upper: Place
 
-    @property
-    def rows(self) -> pc.Expression:
+    def rows(self, names: Sequence[str]) -> pc.Expression:
         """The ticks are named besides: files are told apart by them."""
-        tick = pc.field(_NAMES[0])
+        tick = pc.field(names[0])
         within = (tick >= self.lower[0]) & (tick <= self.upper[0])
-        return within & ~_before(self.lower) & _before(self.upper)
+        return within & ~_before(self.lower, names) & _before(self.upper, names)
 
 
-def _before(place: Place) -> pc.Expression:
-    tick, partition, offset = (pc.field(name) for name in _NAMES)
-    in_partition = (partition == place[1]) & (offset < place[2])
-    return (tick < place[0]) | ((tick == place[0]) & ((partition < place[1]) | in_partition))
+def _before(place: Place, names: Sequence[str]) -> pc.Expression:
+    column, value = pc.field(names[0]), place[0]
+    if len(place) == 1:
+        return column < value
+    return (column < value) | ((column == value) & _before(place[1:], names[1:]))
 
 
 class Ordered:
@@ -57,7 +55,9 @@ class Ordered:
         self, snapshot: Snapshot, columns: Sequence[str], *, rows: int = PART_ROWS, size: int = PART_BYTES
     ) -> None:
         self._snapshot, self._columns, self._rows, self._size = snapshot, list(columns), rows, size
-        self._scanned = [*columns, *(name for name in _NAMES if name not in columns)]
+        self._names = system_names(snapshot.schema.names)
+        self._order = [(name, "ascending") for name in self._names]
+        self._scanned = [*columns, *(name for name in self._names if name not in columns)]
         self._row_bytes = 0.0
         """The largest mean of a batch so far: the next ones are cut by it. Files do not tell: they are compressed."""
 
@@ -77,17 +77,17 @@ class Ordered:
     def _parts(self) -> Iterator[Range]:
         """By what is cheap to know: how many rows each tick has."""
         counts: dict[int, int] = {}
-        for batch in self._snapshot.scan([_NAMES[0]], batch_rows=BATCH_ROWS):
+        for batch in self._snapshot.scan([TICK], batch_rows=BATCH_ROWS):
             for tick, count in zip(*np.unique(batch.column(0).to_numpy(), return_counts=True), strict=True):
                 counts[int(tick)] = counts.get(int(tick), 0) + int(count)
         first, rows = None, 0
         for tick in sorted(counts):
             if first is not None and rows + counts[tick] > self._rows:
-                yield Range((first, 0, 0), (tick, 0, 0))
+                yield Range((first,), (tick,))
                 first, rows = None, 0
             first, rows = tick if first is None else first, rows + counts[tick]
         if first is not None:
-            yield Range((first, 0, 0), (max(counts) + 1, 0, 0))
+            yield Range((first,), (max(counts) + 1,))
 
     def _sorted(self, part: Range) -> Iterator[pa.RecordBatch]:
         table = self._read(part)
@@ -95,17 +95,17 @@ class Ordered:
             for half in self._halves(part):
                 yield from self._sorted(half)
             return
-        yield from table.sort_by(_ORDER).select(self._columns).to_batches(max_chunksize=BATCH_ROWS)
+        yield from table.sort_by(self._order).select(self._columns).to_batches(max_chunksize=BATCH_ROWS)
 
     def _read(self, part: Range) -> pa.Table | None:
         """None where it is too large and can be cut."""
         kept: list[pa.RecordBatch] = []
         rows = size = 0
         if not self._row_bytes:
-            first = next(self._snapshot.scan(self._scanned, part.rows, batch_rows=_SAMPLE_ROWS), None)
+            first = next(self._snapshot.scan(self._scanned, part.rows(self._names), batch_rows=_SAMPLE_ROWS), None)
             self._row_bytes = first.nbytes / max(1, first.num_rows) if first is not None else 1.0
         batch_rows = max(1, min(BATCH_ROWS, int(_BATCH_BYTES / max(1.0, self._row_bytes))))
-        for batch in self._snapshot.scan(self._scanned, part.rows, batch_rows=batch_rows):
+        for batch in self._snapshot.scan(self._scanned, part.rows(self._names), batch_rows=batch_rows):
             if batch.num_rows == 0:
                 continue
             kept.append(batch)
@@ -116,6 +116,6 @@ class Ordered:
         return pa.Table.from_batches(kept, self._snapshot.schema_of(self._scanned))
 
     def _halves(self, part: Range) -> tuple[Range, Range]:
-        keys = self._snapshot.rows(_NAMES, part.rows).sort_by(_ORDER)
-        middle = tuple(int(value) for value in keys.slice(keys.num_rows // 2, 1).to_pylist()[0].values())
-        return Range(part.lower, middle), Range(middle, part.upper)  # type: ignore[arg-type]
+        keys = self._snapshot.rows(self._names, part.rows(self._names)).sort_by(self._order)
+        middle = tuple(keys.slice(keys.num_rows // 2, 1).to_pylist()[0].values())
+        return Range(part.lower, middle), Range(middle, part.upper)

@@ -14,7 +14,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.durability import local_path
@@ -23,8 +23,6 @@ from airflow_provider_mzshare.storage.collections.uris import collection_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-SYSTEM_NAMES = tuple(name for name, _ in SYSTEM_COLUMNS)
 
 
 def read_batches(
@@ -38,12 +36,13 @@ def read_batches(
     limit: int | None = None,
     ordered: bool = False,
 ) -> pa.RecordBatchReader:
-    """The rows at ``version``, a batch at a time. With ``ordered``, by tick, partition and offset; else in no order.
+    """The rows at ``version``, a batch at a time. With ``ordered``, by tick and place; else in no order.
 
     :param shape: the columns that there are, as ``open_snapshot`` has it.
     """
     snapshot = open_snapshot(root, path, version, shape)
-    wanted = choose_columns(snapshot.schema.names, columns, with_system_columns=with_system_columns)
+    present = snapshot.schema.names
+    wanted = choose_columns(present, columns, system_names(present), with_system_columns=with_system_columns)
     schema = snapshot.schema_of(wanted)
     if ordered:
         return pa.RecordBatchReader.from_batches(schema, Ordered(snapshot, wanted).batches(limit))
@@ -63,7 +62,7 @@ def read_spark(
     """The rows at ``version`` as a DataFrame, read by Spark's own Delta reader."""
     frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
     present = shape.names if shape else frame.columns
-    wanted = choose_columns(present, columns, with_system_columns=with_system_columns)
+    wanted = choose_columns(present, columns, system_names(present), with_system_columns=with_system_columns)
     return frame.select(*(_spark_column(frame, name, shape) for name in wanted))
 
 
@@ -151,14 +150,20 @@ def native_filesystem(uri: str) -> pafs.FileSystem | None:
     return pafs.SubTreeFileSystem(path, filesystem)
 
 
-def choose_columns(present: Sequence[str], asked: Sequence[str] | None, *, with_system_columns: bool) -> list[str]:
-    """What was asked for, in that order; system columns only by name or by ``with_system_columns``."""
+def choose_columns(
+    present: Sequence[str],
+    asked: Sequence[str] | None,
+    system: Sequence[str] = (),
+    *,
+    with_system_columns: bool = False,
+) -> list[str]:
+    """What was asked for, in that order; ``system`` columns only by name or by ``with_system_columns``."""
     if asked is None:
-        return [name for name in present if with_system_columns or name not in SYSTEM_NAMES]
+        return [name for name in present if with_system_columns or name not in system]
     unknown = [name for name in asked if name not in present]
     if unknown:
         raise NotReadable(f"there is no column {', '.join(unknown)}; there are: {', '.join(present)}")
-    added = [name for name in SYSTEM_NAMES if with_system_columns and name not in asked]
+    added = [name for name in system if with_system_columns and name not in asked]
     return [*asked, *added]
 
 

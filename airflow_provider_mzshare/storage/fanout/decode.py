@@ -9,24 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors import record_times
-from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.connectors.places import Lane
+from airflow_provider_mzshare.connectors.records import input_schema
 from airflow_provider_mzshare.formats.base import Errors, Field, Reader, Reading, Records, utf8
-from airflow_provider_mzshare.storage.fanout.hashing import (
-    Digest,
-    Lanes,
-    column_lanes,
-    digest,
-    hash_rows,
-    hash_table,
-    row_lanes,
-)
+from airflow_provider_mzshare.storage.fanout.hashing import Digest, Lanes, RowHash, hash_rows, hash_table, row_hash
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 
@@ -53,16 +45,15 @@ class _Column:
 
     values: pa.Array
     errors: Errors = field(default_factory=dict)
-    _lanes: dict[str, Lanes] = field(default_factory=dict)
+    _digests: dict[int, Digest] = field(default_factory=dict)
+    _lanes: dict[tuple[int, str], Lanes] = field(default_factory=dict)
 
-    @cached_property
-    def digest(self) -> Digest:
-        return digest(self.values)
-
-    def lanes(self, name: str) -> Lanes:
-        if name not in self._lanes:
-            self._lanes[name] = column_lanes(name, self.digest)
-        return self._lanes[name]
+    def lanes(self, name: str, how: RowHash) -> Lanes:
+        if how.version not in self._digests:
+            self._digests[how.version] = how.digest(self.values)
+        if (how.version, name) not in self._lanes:
+            self._lanes[how.version, name] = how.column_lanes(name, self._digests[how.version])
+        return self._lanes[how.version, name]
 
 
 class Readers:
@@ -84,7 +75,7 @@ class Readers:
 
 def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
     """All members of a plan at once, by table id."""
-    shared = SharedBatch(batch, TickNumbers(plan.tick, plan.ends), Readers(plan))
+    shared = SharedBatch(batch, TickNumbers(plan.tick, plan.ends, plan.place), Readers(plan))
     return {member.table_id: shared.decode(member) for member in plan.members}
 
 
@@ -93,12 +84,13 @@ class SharedBatch:
 
     def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, readers: Readers) -> None:
         # Spark gives timestamps the session's zone, and large types if it is told to.
-        self._batch = _with_times_held(batch.select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA))
+        self._place, schema = ticks.place, input_schema(ticks.place)
+        self._batch = _with_times_held(batch.select(schema.names).cast(schema))
         self._readers, self._ticks = readers, ticks
         self._records = Records(self._batch)
         self._readings: dict[str, Reading] = {}
         self._shared: dict[Hashable, _Column] = {}
-        self._parts: dict[tuple[int, ...], SharedBatch] = {}
+        self._parts: dict[tuple[Lane, ...], SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
         self._tick = pa.array(self._numbers)
 
@@ -108,10 +100,11 @@ class SharedBatch:
             return self._only(member.partitions)._decode(member)
         return self._decode(member)
 
-    def _only(self, partitions: tuple[int, ...]) -> SharedBatch:
+    def _only(self, partitions: tuple[Lane, ...]) -> SharedBatch:
         """The records of some partitions; members of the same ones share what is made of them."""
         if partitions not in self._parts:
-            chosen = np.isin(self._batch.column("partition").to_numpy(zero_copy_only=False), partitions)
+            lanes = self._batch.column(self._place.lane or "").to_numpy(zero_copy_only=False)
+            chosen = np.isin(lanes, partitions)
             batch = self._batch if chosen.all() else self._batch.filter(pa.array(chosen))
             self._parts[partitions] = self if batch is self._batch else SharedBatch(batch, self._ticks, self._readers)
         return self._parts[partitions]
@@ -121,18 +114,20 @@ class SharedBatch:
             return Decoded(None, None)
         columns = [*self._value_columns(member), *(self._included(member, what) for what, _ in member.include)]
         errors = self._member_errors(member, columns)
-        system = [_Column(self._tick), self._input("partition"), self._input("offset")]
+        system = [_Column(self._tick), *(self._input(name) for name in self._place.given)]
         schema = data_schema(member)
         data = pa.RecordBatch.from_arrays([c.values for c in columns + system], schema=schema)
         hashed = [*columns, *system[1:]]
-        names = [*schema.names[: len(columns)], *schema.names[-2:]]
-        lanes = row_lanes((c.lanes(name) for c, name in zip(hashed, names, strict=True)), data.num_rows)
+        names = [*schema.names[: len(columns)], *self._place.names]
+        how = row_hash(member.hash_version)
+        lanes = how.row_lanes((c.lanes(name, how) for c, name in zip(hashed, names, strict=True)), data.num_rows)
         good = self._due(member.data_after)
         if not errors:
             return Decoded(_pick(data, lanes, good), None)
         bad = np.zeros(data.num_rows, np.bool_)
         bad[list(errors)] = True
-        return Decoded(_pick(data, lanes, good & ~bad), self._error_rows(errors, bad & self._due(member.errors_after)))
+        found = self._error_rows(errors, bad & self._due(member.errors_after), member.hash_version)
+        return Decoded(_pick(data, lanes, good & ~bad), found)
 
     def _due(self, after: int) -> npt.NDArray[np.bool_]:
         """Rows of ticks that come after the one up to which a collection is complete."""
@@ -146,16 +141,16 @@ class SharedBatch:
                 errors.setdefault(row, text)
         return errors
 
-    def _error_rows(self, errors: Errors, bad: npt.NDArray[np.bool_]) -> Rows | None:
+    def _error_rows(self, errors: Errors, bad: npt.NDArray[np.bool_], hash_version: int) -> Rows | None:
         rows = np.flatnonzero(bad)
         if not len(rows):
             return None
         picked = self._batch.take(pa.array(rows))
         texts = pa.array([errors[row] for row in rows.tolist()], pa.string())
         own = [picked.column("timestamp"), picked.column("key"), picked.column("value"), texts]
-        system = [pa.array(self._numbers[rows]), picked.column("partition"), picked.column("offset")]
-        batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema())
-        return Rows(batch, hash_table(batch))
+        system = [pa.array(self._numbers[rows]), *(picked.column(name) for name in self._place.given)]
+        batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema(self._place))
+        return Rows(batch, hash_table(batch, hash_version))
 
     # ── columns, each made once ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,15 +1,19 @@
-"""The hash of rows: 128 bits a row over names, types, values and position, summed modulo 2^128; it guards against
+"""The hash of rows: 128 bits a row over names, types, values and place, summed modulo 2^128; it guards against
 faults, not against forgers.
 
-Every column but ``_mz_tick`` counts. A value becomes one or two 64-bit words (its bit pattern; a decimal's 128 bits;
-BLAKE2b of text and bytes), two lanes mix the words with a seed made from the column's name and type, a row is the mix
-of the sums of its columns' lanes, and a set of rows is the exact sum of ``hi << 64 | lo`` modulo 2^128. So neither the
-order of rows or columns matters nor how they were cut into batches or files, and a row that is there twice shows.
+A collection keeps the version that it was made with. All versions add up in the same way and differ in what a row is.
+
+Version 1: every column but ``_mz_tick`` counts. A value becomes one or two 64-bit words (its bit pattern; a decimal's
+128 bits; BLAKE2b of text and bytes), two lanes mix the words with a seed made from the column's name and type, a row is
+the mix of the sums of its columns' lanes, and a set of rows is the exact sum of ``hi << 64 | lo`` modulo 2^128. So
+neither the order of rows or columns matters nor how they were cut into batches or files, and a row that is there twice
+shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -18,8 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from airflow_provider_mzshare.core.schema import HASH_VERSION, TICK
+from airflow_provider_mzshare.errors import UnknownHashVersion
+
 MODULUS = 1 << 128
-UNHASHED = "_mz_tick"
+UNHASHED = TICK
 """Which tick wrote a row is not part of what the row is: a backfill may group ticks."""
 
 Words = npt.NDArray[np.uint64]
@@ -43,20 +50,46 @@ class Digest(NamedTuple):
     type_tag: str
 
 
-def hash_table(data: pa.Table | pa.RecordBatch) -> int:
-    """The sum over all rows of a collection, or of a part of it."""
+@dataclass(frozen=True)
+class RowHash:
+    """One version of the hash. Columns are mixed by themselves, so that tables share them, then bound to rows."""
+
+    version: int
+    digest: Callable[[pa.Array], Digest]
+    column_lanes: Callable[[str, Digest], Lanes]
+    row_lanes: Callable[[Iterable[Lanes], int], Lanes]
+
+    def of_rows(self, batch: pa.RecordBatch) -> Lanes:
+        """Of each row of a collection."""
+        columns = zip(batch.schema.names, batch.columns, strict=True)
+        lanes = (self.column_lanes(name, self.digest(column)) for name, column in columns if name != UNHASHED)
+        return self.row_lanes(lanes, batch.num_rows)
+
+
+def row_hash(version: int) -> RowHash:
+    """UnknownHashVersion for one that came later than this program."""
+    if version not in VERSIONS:
+        raise UnknownHashVersion(version, VERSIONS)
+    return VERSIONS[version]
+
+
+def hash_table(data: pa.Table | pa.RecordBatch, version: int | None = None) -> int:
+    """The sum over all rows of a collection, or of a part of it; as those of a new one unless a version is named."""
+    how = row_hash(HASH_VERSION if version is None else version)
     batches = data.to_batches() if isinstance(data, pa.Table) else [data]
-    return sum(hash_rows(row_lanes(_columns(batch), batch.num_rows)) for batch in batches) % MODULUS
-
-
-def _columns(batch: pa.RecordBatch) -> Iterable[Lanes]:
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name != UNHASHED:
-            yield column_lanes(name, digest(column))
+    return sum(hash_rows(how.of_rows(batch)) for batch in batches) % MODULUS
 
 
 def hash_rows(rows: Lanes) -> int:
     return ((_exact_sum(rows.hi) << 64) + _exact_sum(rows.lo)) % MODULUS
+
+
+def _exact_sum(lane: Words) -> int:
+    low = int((lane & _HALF_MASK).sum(dtype=np.uint64))
+    return low + (int((lane >> _HALF).sum(dtype=np.uint64)) << 32)
+
+
+# ── version 1 ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def row_lanes(columns: Iterable[Lanes], rows: int) -> Lanes:
@@ -98,11 +131,6 @@ def _mix(lane: Words, mixer: tuple[np.uint64, ...]) -> Words:
 def _seeds(name: str, type_tag: str) -> npt.NDArray[np.uint64]:
     """Two lanes' seeds and the two words that stand for NULL."""
     return np.frombuffer(blake2b(f"{name}\0{type_tag}".encode(), digest_size=32).digest(), "<u8")
-
-
-def _exact_sum(lane: Words) -> int:
-    low = int((lane & _HALF_MASK).sum(dtype=np.uint64))
-    return low + (int((lane >> _HALF).sum(dtype=np.uint64)) << 32)
 
 
 # ── values to words ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -164,3 +192,10 @@ def _bytes_words(column: pa.Array) -> tuple[Words, ...]:
     pairs = np.frombuffer(digests or bytes(16), "<u8").reshape(-1, 2)
     indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     return pairs[indices, 0], pairs[indices, 1]
+
+
+VERSIONS: Mapping[int, RowHash] = {1: RowHash(1, digest, column_lanes, row_lanes)}
+"""All that are stored anywhere. A version never changes: another way to hash is another entry."""
+
+FIRST = 1
+"""What is meant where a hash is stored without its version."""

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.core.arrow_types import Columns, arrow_schema
+from airflow_provider_mzshare.connectors.places import PARTITIONED, Lane, Place
+from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.schema import (
     DEFAULT_ENVELOPE,
     ERROR_COLUMNS,
+    HASH_VERSION,
     INCLUDE_TYPES,
     PLAIN_COLUMN,
-    SYSTEM_COLUMNS,
+    Columns,
+    system_columns,
+    system_names,
 )
 from airflow_provider_mzshare.formats.base import Field, Format, TableColumns
 
@@ -30,11 +35,12 @@ class MemberPlan:
 
     ``format`` is the ``module:attribute`` of a format: executors have no entry points. ``columns`` are the records'
     fields and their types; empty means the one column ``data``. ``include`` are pairs of
-    what (``partition``, ``offset``, ``timestamp`` or ``key``) and the column's name. ``data_after`` and
+    what (``key``, ``timestamp`` or a column of the place) and the column's name. ``data_after`` and
     ``errors_after`` are ticks up to which a collection is complete: their rows are neither written nor counted.
     Of a batch, a member takes the records of its ``partitions``; empty means all. ``text_columns`` hold whatever the
     field has as text, where the upstream's own columns are the fields. ``envelope`` names what the records mean for the
-    table's rows.
+    table's rows. ``hash_version`` is the one that its collections were made with. ``place`` is that of the source's
+    records.
     """
 
     table_id: str
@@ -46,9 +52,11 @@ class MemberPlan:
     stop_on_error: bool = False
     data_after: int = 0
     errors_after: int = 0
-    partitions: tuple[int, ...] = ()
+    partitions: tuple[Lane, ...] = ()
     text_columns: tuple[str, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
+    hash_version: int = HASH_VERSION
+    place: Place = PARTITIONED
 
     @cached_property
     def decoder(self) -> Format:
@@ -73,16 +81,16 @@ class MemberPlan:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return arrow_schema(self.value_columns() + self.include_columns() + SYSTEM_COLUMNS)
+        return arrow_schema(self.value_columns() + self.include_columns() + system_columns(self.place.stored))
 
 
 @dataclass(frozen=True)
 class FanoutPlan:
-    """One pass over the records of a tick, or of several that follow each other.
+    """One pass over the records of a tick, or of several that follow each other; all members are of one source.
 
     ``tick`` is the first one's number and goes into the names of files, as does ``attempt``, which tells the files of
-    this pass from those of any other. ``ends`` says, per partition, where each tick but the last one ends; it is empty
-    for one tick. A row's ``_mz_tick`` is the tick whose range holds its offset. ``counts`` is a folder of the machine
+    this pass from those of any other. ``ends`` says, per lane, where each tick but the last one ends; it is empty
+    for one tick. A row's ``_mz_tick`` is the tick whose range holds its place. ``counts`` is a folder of the machine
     that all tasks run on, where each says how much it has read; empty on a cluster.
     """
 
@@ -91,6 +99,10 @@ class FanoutPlan:
     ends: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     attempt: str = "0"
     counts: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.members[0].place if self.members else PARTITIONED
 
     @property
     def file_prefix(self) -> str:
@@ -103,8 +115,9 @@ class FanoutPlan:
             "tick": self.tick,
             "attempt": self.attempt,
             "counts": self.counts,
-            "members": [asdict(member) for member in self.members],
-            "ends": {partition: _steps(offsets) for partition, offsets in self.ends.items()},
+            "place": self.place.to_plain(),
+            "members": [_plain(member) for member in self.members],
+            "ends": {lane: _steps(numbers) for lane, numbers in self.ends.items()},
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -113,19 +126,32 @@ class FanoutPlan:
         fields = json.loads(text)
         if fields.pop("version") != VERSION:
             raise ValueError("the fan-out's plan was made by another version of mzshare")
-        ends = {partition: tuple(accumulate(steps)) for partition, steps in fields["ends"].items()}
-        members = tuple(_member(member) for member in fields["members"])
+        ends = {lane: tuple(accumulate(steps)) for lane, steps in fields["ends"].items()}
+        place = Place.from_plain(fields["place"])
+        members = tuple(_member(member, place) for member in fields["members"])
         return cls(fields["tick"], members, ends, fields["attempt"], fields["counts"])
 
 
-def _steps(offsets: Iterable[int]) -> list[int]:
-    return [after - before for before, after in pairwise((0, *offsets))]
+def _steps(numbers: Iterable[int]) -> list[int]:
+    return [after - before for before, after in pairwise((0, *numbers))]
 
 
-def _member(fields: dict[str, object]) -> MemberPlan:
+def _plain(member: MemberPlan) -> dict[str, object]:
+    """Without the place, which all members share."""
+    return {each.name: getattr(member, each.name) for each in dataclass_fields(member) if each.name != "place"}
+
+
+def _member(fields: dict[str, object], place: Place) -> MemberPlan:
     pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in ("columns", "include")}  # type: ignore[attr-defined]
     plain = {name: tuple(fields[name]) for name in ("partitions", "text_columns")}  # type: ignore[var-annotated,arg-type]
-    return MemberPlan(**{**fields, **pairs, **plain})  # type: ignore[arg-type]
+    return MemberPlan(**{**fields, **pairs, **plain}, place=place)  # type: ignore[arg-type]
+
+
+def bounded_columns(schema: pa.Schema) -> list[str]:
+    """Those of a collection that the log has the least and the greatest value of, by file. Delta's statistics are JSON:
+    what is more than 64 bits would be rounded there, and files be passed over that hold what is looked for.
+    """
+    return [name for name in system_names(schema.names) if pa.types.is_integer(schema.field(name).type)]
 
 
 def data_schema(member: MemberPlan) -> pa.Schema:
@@ -133,8 +159,6 @@ def data_schema(member: MemberPlan) -> pa.Schema:
     return member.schema
 
 
-def errors_schema() -> pa.Schema:
-    return _ERRORS_SCHEMA
-
-
-_ERRORS_SCHEMA = arrow_schema(ERROR_COLUMNS + SYSTEM_COLUMNS)
+@cache
+def errors_schema(place: Place = PARTITIONED) -> pa.Schema:
+    return arrow_schema(ERROR_COLUMNS + system_columns(place.stored))

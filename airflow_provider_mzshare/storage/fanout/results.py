@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,15 +25,15 @@ RESULT_SCHEMA = pa.schema(
         ("error", pa.string()),
         ("fault", pa.string()),
         ("first_error", pa.string()),
-        ("error_partition", pa.int32()),
-        ("error_offset", pa.int64()),
+        ("error_at", pa.string()),
     ]
 )
-"""``path`` is relative to the collection and NULL where nothing was written; ``hash`` is 32 hex digits."""
+"""``path`` is relative to the collection and NULL where nothing was written; ``hash`` is 32 hex digits; ``error_at`` is
+the place of ``first_error``, as a JSON list."""
 
 RESULT_DDL = (
     "table_id string, role string, path string, size bigint, rows bigint, stats string, hash string, error string, "
-    "fault string, first_error string, error_partition int, error_offset bigint"
+    "fault string, first_error string, error_at string"
 )
 """The same for ``DataFrame.mapInArrow``."""
 
@@ -58,8 +59,8 @@ class MemberResult:
     fault: Fault | None = None
     """Where that was the storage's doing, and so not the member's."""
     first_error: str | None = None
-    """``ON DECODE ERROR = 'STOP'``: the bad record with the lowest partition and offset."""
-    first_error_at: tuple[int, int] | None = None
+    """``ON DECODE ERROR = 'STOP'``: the bad record with the lowest place."""
+    first_error_at: tuple[Any, ...] | None = None
     received: Received | None = None
     """What the whole pass has read, for the log entry of a commit; None where no pass was made."""
 
@@ -82,7 +83,8 @@ def merge_results(rows: Iterable[Mapping[str, Any]]) -> dict[str, MemberResult]:
             member.files[row["role"]].append(file)
         member.error = member.error or row["error"]
         member.fault = member.fault or row["fault"]
-        at = (row["error_partition"], row["error_offset"])
-        if row["first_error"] is not None and (member.first_error_at is None or at < member.first_error_at):
-            member.first_error, member.first_error_at = row["first_error"], at
+        if row["first_error"] is not None:
+            at = tuple(json.loads(row["error_at"]))
+            if member.first_error_at is None or at < member.first_error_at:
+                member.first_error, member.first_error_at = row["first_error"], at
     return members

@@ -11,18 +11,26 @@ import gc
 import json
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from airflow_provider_mzshare.core.schema import SYSTEM_COLUMNS
+from airflow_provider_mzshare.connectors.places import Place
+from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, Rows, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import (
+    FanoutPlan,
+    MemberPlan,
+    bounded_columns,
+    data_schema,
+    errors_schema,
+)
 from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
 
@@ -30,20 +38,19 @@ _PIECE_ROWS = 32_768
 _PIECE_BYTES = 64 << 20
 _BUFFER_BYTES = 256 << 10
 _ERROR_LENGTH = 500
-_SYSTEM_NAMES = [name for name, _ in SYSTEM_COLUMNS]
 
 
 def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterator[pa.RecordBatch]:
-    """One task of the pass: records in (``INPUT_SCHEMA``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
+    """One task of the pass: records in (``input_schema``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
     plan = FanoutPlan.from_json(plan_json)
-    readers, ticks = Readers(plan), TickNumbers(plan.tick, plan.ends)
+    readers, ticks = Readers(plan), TickNumbers(plan.tick, plan.ends, plan.place)
     outputs = [_MemberOutput(member, plan.file_prefix) for member in plan.members]
     received, count = Received(), Count(plan.counts)
     try:
         for batch in batches:
             received += received_in(batch)
             count.tell(received.messages)
-            for piece in _pieces(batch):
+            for piece in _pieces(batch) if outputs else ():
                 with _no_garbage_collection():
                     shared = SharedBatch(piece, ticks, readers)
                     for output in outputs:
@@ -83,7 +90,8 @@ class _MemberOutput:
         self.member, self._file_prefix = member, file_prefix
         self._files: dict[str, _OutputFile] = {}
         self._failure: dict[str, object] | None = None
-        self._bad_record: tuple[int, int, str] | None = None
+        self._bad_record: tuple[Any, ...] | None = None
+        """Its place, and what is wrong with it."""
 
     def take(self, shared: SharedBatch) -> None:
         if self._failure:
@@ -104,16 +112,16 @@ class _MemberOutput:
         if role not in self._files:
             is_data = role == "data"
             folder = self.member.data_path if is_data else self.member.errors_path
-            schema = data_schema(self.member) if is_data else errors_schema()
-            self._files[role] = _OutputFile(folder, schema, self._file_prefix)
+            schema = data_schema(self.member) if is_data else errors_schema(self.member.place)
+            self._files[role] = _OutputFile(folder, schema, self.member.place, self._file_prefix)
         return self._files[role]
 
     def _note_bad_record(self, decoded: Decoded) -> None:
         """Of a table that stops, nothing of this pass will be committed; the lowest bad record says why."""
         self.discard()
         if decoded.errors:
-            rows = decoded.errors.batch.select(["_mz_partition", "_mz_offset", "error"]).to_pylist()
-            found = min((row["_mz_partition"], row["_mz_offset"], row["error"]) for row in rows)
+            placed = decoded.errors.batch.select([*self.member.place.names, "error"])
+            found = min(tuple(row.values()) for row in placed.to_pylist())
             self._bad_record = min(found, self._bad_record or found)
 
     def _fail(self, role: str, problem: Exception) -> None:
@@ -132,9 +140,9 @@ class _MemberOutput:
         if self._failure:
             return [self._failure]
         if self._bad_record:
-            partition, offset, text = self._bad_record
-            at = {"error_partition": partition, "error_offset": offset}
-            return [{"table_id": self.member.table_id, "role": "errors", "first_error": text, **at}]
+            *place, text = self._bad_record
+            at = json.dumps(place, default=int)
+            return [{"table_id": self.member.table_id, "role": "errors", "first_error": text, "error_at": at}]
         return rows
 
     def discard(self) -> None:
@@ -145,20 +153,21 @@ class _MemberOutput:
 class _OutputFile:
     """A Parquet file that is being written, under a name that no other attempt uses."""
 
-    def __init__(self, folder: str, schema: pa.Schema, prefix: str) -> None:
+    def __init__(self, folder: str, schema: pa.Schema, place: Place, prefix: str) -> None:
         self.name = f"{prefix}{uuid.uuid4()}.parquet"
         self._rows = self._hash = 0
         self._bounds: dict[str, tuple[int, int]] = {}
+        self._bounded = bounded_columns(schema)
         self._filesystem, path = _filesystem(folder)
         self._path = f"{path.rstrip('/')}/{self.name}"
         self._sink = self._filesystem.open_output_stream(self._path, buffer_size=_BUFFER_BYTES)
-        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema))
+        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, place))
 
     def write(self, rows: Rows) -> None:
         self._writer.write_batch(rows.batch)
         self._rows += rows.batch.num_rows
         self._hash = (self._hash + rows.hash) % MODULUS
-        for name in _SYSTEM_NAMES:
+        for name in self._bounded:
             found = pc.min_max(rows.batch.column(name)).as_py()
             low, high = self._bounds.get(name, (found["min"], found["max"]))
             self._bounds[name] = min(low, found["min"]), max(high, found["max"])
@@ -191,13 +200,15 @@ def _filesystem(folder: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), folder
 
 
-def _parquet_options(schema: pa.Schema) -> dict[str, object]:
+def _parquet_options(schema: pa.Schema, place: Place) -> dict[str, object]:
     """Speed first: compaction rewrites these files. A dictionary of nearly unique numbers costs time and room."""
     texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
+    counted = place.column(place.counted).name
+    packed = [] if place.column(place.counted).is_wide else [counted]
     return {
         "compression": "snappy",
-        "use_dictionary": [*texts, "_mz_tick", "_mz_partition"],
-        "column_encoding": {"_mz_offset": "DELTA_BINARY_PACKED"},
-        "write_statistics": _SYSTEM_NAMES,
+        "use_dictionary": [*texts, TICK, *(name for name in place.names if name not in packed)],
+        "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
+        "write_statistics": list(system_names(schema.names)),
         "store_schema": False,
     }

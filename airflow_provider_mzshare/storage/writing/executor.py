@@ -103,7 +103,7 @@ class TickExecutor:
         self._store, self.machine = store, Machine(spark, root)
         self._counts = self.machine.scratch if backfill else None
         kind = GroupCommits if backfill else TickCommits
-        self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root)
+        self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root, place=reader.place)
         self._passes = 0
         self._running: Pass | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Written
@@ -22,14 +23,13 @@ from airflow_provider_mzshare.storage.collections.commit import CommitResult, Fi
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.fanout.hashing import FIRST, row_hash
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
 from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
 
 MAX_KNOWN = 10_000
-NOTHING = {"mz_rows": "0", "mz_hash": "0" * 32}
-"""What a commit without rows says of itself."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,11 @@ class Due:
 
 
 class MemberCommits(ABC):
-    """:param root: the warehouse."""
+    """:param root: the warehouse. :param place: of the source's records."""
 
-    def __init__(self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str) -> None:
+    def __init__(self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str, place: Place) -> None:
         self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
+        self._place = place
         self._open: dict[CollectionId, Collection] = {}
         self._columns: dict[CollectionId, pa.Schema] = {}
         """Those that each was last seen to have."""
@@ -117,6 +118,8 @@ class MemberCommits(ABC):
             member_plan(
                 member.table_id,
                 member.spec,
+                place=self._place,
+                hash_version=member.hash_version,
                 data_path=collection_uri(self._root, member.data),
                 errors_path=collection_uri(self._root, member.errors),
             ),
@@ -128,7 +131,7 @@ class MemberCommits(ABC):
         """Make the member's collections, or find them: a table that joined is readable, if empty."""
         for collection_id, schema in (
             (member.data, data_schema(self.plan(member))),
-            (member.errors, errors_schema()),
+            (member.errors, errors_schema(self._place)),
         ):
             if collection_id not in self._open:
                 self._open[collection_id] = self._opened(collection_id, schema)
@@ -196,8 +199,7 @@ class MemberCommits(ABC):
         if files.error:
             raise TransientError(files.error)
         if files.first_error_at:
-            partition, offset = files.first_error_at
-            return Left(f"partition {partition}, offset {offset} cannot be decoded: {files.first_error}")
+            return Left(f"{self._place.tell(files.first_error_at)} cannot be decoded: {files.first_error}")
         try:
             return self._commit_both(group, due, files, own)
         except Exception:
@@ -212,7 +214,7 @@ class MemberCommits(ABC):
         own_commits: set[CollectionId] = set()
         for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
             mine = own.pop(collection_id)
-            noted = {"mz_rows": str(files.rows(role)), "mz_hash": f"{files.hash(role):032x}"}
+            noted = counted(due.member, files.rows(role), files.hash(role))
             if files.received is not None:
                 # Whoever finds this commit after a crash need not read again what was read for it.
                 noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
@@ -276,6 +278,11 @@ def _own_files(member: Member, files: MemberResult, written_at: float) -> dict[C
     }
 
 
+def counted(member: Member, rows: int = 0, hash_sum: int = 0) -> dict[str, str]:
+    """What a commit says of its rows."""
+    return {"mz_rows": str(rows), "mz_hash": f"{hash_sum:032x}", "mz_hash_version": str(member.hash_version)}
+
+
 def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:
     """As the log entry says it: after a replay this is what is there, not what was read again."""
     mz_timestamp = metadata["mz_timestamp"]
@@ -284,6 +291,7 @@ def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str,
         version,
         rows=int(metadata["mz_rows"]),
         hash=metadata["mz_hash"],
+        hash_version=int(metadata.get("mz_hash_version", FIRST)),
         tick=int(metadata["mz_tick"]),
         mz_timestamp=int(mz_timestamp),
         first_timestamp=int(metadata.get("mz_first_timestamp", mz_timestamp)),
@@ -294,6 +302,10 @@ def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str,
 
 def done(member: Member, written: Iterable[Written]) -> Done:
     commits = tuple(written)
+    for commit in commits:
+        if row_hash(commit.hash_version).version != member.hash_version:
+            problem = f"a commit hashes its rows by version {commit.hash_version}, all others by {member.hash_version}"
+            raise BadCollection(commit.collection_id, problem)
     return Done(
         written=commits,
         rows=sum(commit.rows for commit in commits if commit.collection_id == member.data),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.formats.registry import format_named, format_target
+from airflow_provider_mzshare.storage.fanout.hashing import row_hash
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
 
 
-def member_plan(table_id: str, spec: TableSpec, *, data_path: str = "", errors_path: str = "") -> MemberPlan:
+def member_plan(
+    table_id: str, spec: TableSpec, *, place: Place, hash_version: int, data_path: str = "", errors_path: str = ""
+) -> MemberPlan:
     return MemberPlan(
         table_id=table_id,
         format=format_target(spec.format),
@@ -20,6 +24,8 @@ def member_plan(table_id: str, spec: TableSpec, *, data_path: str = "", errors_p
         partitions=partitions_of(spec),
         text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
         envelope=spec.envelope,
+        hash_version=row_hash(hash_version).version,
+        place=place,
     )
 
 

@@ -13,10 +13,10 @@ from airflow_provider_mzshare.errors import CatalogBehind, GroupTooShort
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_group, commit_tick
 from airflow_provider_mzshare.storage.writing.member_commits import (
-    NOTHING,
     Due,
     MemberCommits,
     Standing,
+    counted,
     done,
     written_as,
 )
@@ -37,7 +37,7 @@ class TickCommits(MemberCommits):
         if not data.already:
             return {}
         # Sealed: who is late with errors that have gone upstream since must conflict.
-        errors = self._make_hold(tick, member, member.errors, noted=NOTHING, force=not tick.repaired)
+        errors = self._make_hold(tick, member, member.errors, noted=counted(member), force=not tick.repaired)
         results = {member.errors: errors, member.data: data}
         return done(member, (written_as(c, r.version, r.metadata) for c, r in results.items() if r.version is not None))
 
@@ -98,7 +98,7 @@ class GroupCommits(MemberCommits):
             return ()
         upto = replace(errors, after=group.number - 1)
         due = Due(member, self.plan(member), frozenset({member.errors}), {member.errors: upto})
-        result = self._commit(group, due, member.errors, (), NOTHING)
+        result = self._commit(group, due, member.errors, (), counted(member))
         if result.version is None:
             return ()
         return (written_as(member.errors, result.version, result.metadata),)

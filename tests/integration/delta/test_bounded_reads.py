@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact
 from airflow_provider_mzshare.storage.collections.ordered_rows import Ordered
-from airflow_provider_mzshare.storage.collections.rows import SYSTEM_NAMES, open_snapshot, read_batches
+from airflow_provider_mzshare.storage.collections.rows import open_snapshot, read_batches
 from tests.support.delta import NAME, SCHEMA, new_collection, rows_of, write_file, write_tick
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 
 def ordered(collection: Collection, rows: int, size: int, limit: int | None = None) -> list[pa.RecordBatch]:
     snapshot = open_snapshot(collection.root, NAME, collection.delta_version)
-    return list(Ordered(snapshot, ["n", "text", *SYSTEM_NAMES], rows=rows, size=size).batches(limit))
+    return list(Ordered(snapshot, ["n", "text", *system_names(SCHEMA.names)], rows=rows, size=size).batches(limit))
 
 
 @pytest.mark.parametrize("compacted", [False, True])
@@ -51,7 +52,7 @@ def test_parts_are_cut_by_what_their_rows_weigh_also_inside_a_tick(tmp_path: Pat
     write_tick(collection, 2)
     batches = ordered(collection, 1_000_000, 20_000)
     found = [row for batch in batches for row in batch.to_pylist()]
-    wanted = sorted([*rows, *rows_of([2])], key=lambda row: tuple(row[name] for name in SYSTEM_NAMES))
+    wanted = sorted([*rows, *rows_of([2])], key=lambda row: tuple(row[name] for name in system_names(SCHEMA.names)))
     assert found == wanted
     assert max(batch.nbytes for batch in batches if batch.num_rows > 1) <= 20_000
     assert len(batches) > 20

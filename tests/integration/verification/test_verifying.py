@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,8 @@ from airflow_provider_mzshare.control.lifecycle.progress import Progress
 from airflow_provider_mzshare.control.lifecycle.verification import VerificationFailed
 from airflow_provider_mzshare.core.specs import Include, TableSpec
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.errors import NotReadable, UnknownHashVersion
+from airflow_provider_mzshare.storage.fanout.hashing import VERSIONS, column_lanes, row_hash
 from tests.support.kafka import (
     Record,
     admin,
@@ -142,6 +144,27 @@ def test_a_certificate_that_tells_something_else_is_found(kafka: EmbeddedKafka, 
     with pipeline.catalog.write() as session:
         session.query(CertificateRow).update({"data_hash": "0" * 31 + "1"})
     with pytest.raises(VerificationFailed, match="72 rows and 8 errors, the range holds 72 and 8, with other hashes"):
+        pipeline.verify(table_id)
+
+
+def test_a_certificate_is_compared_by_its_own_version(
+    kafka: EmbeddedKafka, open_pipeline: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = open_pipeline()
+    table_id = backfilled(kafka, pipeline)
+    before = pipeline.verify(table_id)
+    assert before.hash_version == 1
+
+    later = replace(row_hash(1), version=2, column_lanes=lambda name, column: column_lanes(f"2:{name}", column))
+    monkeypatch.setitem(VERSIONS, 2, later)  # type: ignore[arg-type]
+    with pipeline.catalog.write() as session:
+        session.query(CertificateRow).update({"hash_version": 2})
+    with pytest.raises(VerificationFailed, match="with other hashes"):
+        pipeline.verify(table_id)
+
+    with pipeline.catalog.write() as session:
+        session.query(CertificateRow).update({"hash_version": 7})
+    with pytest.raises(UnknownHashVersion, match="version 7"):
         pipeline.verify(table_id)
 
 

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from airflow_provider_mzshare.core.positions import Position
 
-positions = st.dictionaries(st.integers(0, 12).map(str), st.integers(0, 2**62), max_size=6).map(Position)
+lanes = st.integers(0, 12).map(str) | st.sampled_from(["lsn", "binlog"])
+"""Kafka's partitions, and what a database calls its only one."""
+numbers = (
+    st.integers(0, 2**62) | st.integers(2**53 - 2, 2**53 + 2) | st.integers(2**63 - 2, 2**64) | st.integers(0, 2**96)
+)
+positions = st.dictionaries(lanes, numbers, max_size=6).map(Position)
 
 
 def test_a_missing_partition_is_at_zero() -> None:
@@ -67,3 +72,30 @@ def test_join_and_meet_are_a_lattice(a: Position, b: Position, c: Position) -> N
 @given(positions, positions)
 def test_the_gap_of_a_range_counts_its_offsets(a: Position, b: Position) -> None:
     assert a.join(b).gap(a) == sum(max(0, b[p] - a[p]) for p in b)
+
+
+@given(positions, positions, positions)
+def test_order_is_a_partial_order_whatever_the_lanes_and_however_large(a: Position, b: Position, c: Position) -> None:
+    assert a <= a
+    assert (a == b) == (a <= b <= a)
+    assert (a < b) == (a <= b and a != b) == (b > a)
+    if a <= b <= c:
+        assert a <= c
+        assert c.gap(a) == c.gap(b) + b.gap(a)
+
+
+@given(positions, positions)
+def test_what_lies_between_is_counted_exactly(a: Position, b: Position) -> None:
+    meet, join = a.meet(b), a.join(b)
+    assert join.gap(meet) == a.gap(meet) + b.gap(meet)
+    assert join.total - meet.total == join.gap(meet)
+    assert a.gap(join) == 0
+
+
+@pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, (9_999_999 << 64) + 154])
+def test_large_numbers_are_kept_to_the_last_digit(number: int) -> None:
+    position = Position({"lsn": number})
+    assert position.to_json() == f'{{"lsn":{number}}}'
+    assert Position.from_json(position.to_json())["lsn"] == number
+    assert position < Position({"lsn": number + 1})
+    assert Position({"lsn": number + 1}).gap(position) == 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_mzshare
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.printing import print_create_table
@@ -65,7 +66,7 @@ def test_a_table_that_names_none_takes_every_record_for_a_row(clauses: str) -> N
 def test_an_envelope_goes_from_the_statement_to_the_spec_and_the_plan_and_back() -> None:
     spec = parse("FORMAT TEXT INCLUDE KEY ENVELOPE KEYED").to_spec("r")
     assert parse_table_spec(spec.model_dump_json()).envelope == "keyed"
-    plan = FanoutPlan(1, (member_plan("u1", spec),))
+    plan = FanoutPlan(1, (member_plan("u1", spec, place=PARTITIONED, hash_version=1),))
     assert [member.envelope for member in FanoutPlan.from_json(plan.to_json()).members] == ["keyed"]
     printed = print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), spec)
     assert "INCLUDE KEY ENVELOPE KEYED" in printed

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.sql.script import parse_script
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import StatementError, UnknownFormat
@@ -24,7 +25,11 @@ KNOWN = "there is no format 'piped'; there are: json, text, bytes, none"
 def test_a_stored_format_that_nobody_has_registered_is_named_with_what_there_is() -> None:
     stored = json.dumps({"reference": "t", "format": "piped"})
     spec = TableSpec.model_validate_json(stored)
-    for ask in (lambda: user_columns(spec), lambda: member_plan("u1", spec), lambda: format_named(spec.format)):
+    for ask in (
+        lambda: user_columns(spec),
+        lambda: member_plan("u1", spec, place=PARTITIONED, hash_version=1),
+        lambda: format_named(spec.format),
+    ):
         with pytest.raises(UnknownFormat, match=KNOWN) as found:
             ask()
         assert found.value.hint == "install the package that brings it, here and where apps run"

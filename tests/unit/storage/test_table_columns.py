@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.storage.table_columns import all_columns, user_columns
 
@@ -15,7 +16,7 @@ def test_columns_come_in_the_order_value_metadata_system() -> None:
         columns=(ColumnSpec(name="a", type="bigint"),),
         include=(Include(what="key", name="k"), Include(what="timestamp", name="at")),
     )
-    assert [(c.name, c.type) for c in all_columns(spec)] == [
+    assert [(c.name, c.type) for c in all_columns(spec, PARTITIONED)] == [
         ("a", "bigint"),
         ("k", "text"),
         ("at", "timestamptz"),

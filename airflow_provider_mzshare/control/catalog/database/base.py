@@ -15,6 +15,10 @@ COUNTED = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite counts up only plain integers."""
 
 
+MOST = (1 << 63) - 1
+"""What a column of whole numbers holds. Positions have no such end: what is counted of them is cut off here."""
+
+
 class PositionText(TypeDecorator[Position]):
     """A position as its canonical JSON: equal positions are equal texts."""
 

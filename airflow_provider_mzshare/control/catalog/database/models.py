@@ -204,6 +204,7 @@ class CertificateRow(Base):
     errors: Mapped[int]
     data_hash: Mapped[str]
     errors_hash: Mapped[str]
+    hash_version: Mapped[int] = mapped_column(server_default="1")
     backfill_jobs: Mapped[str]
     ingestion_job: Mapped[JobId | None] = mapped_column(Text)
     created_at: Mapped[int]
@@ -220,6 +221,8 @@ class CollectionRow(Base):
     role: Mapped[str]
     path: Mapped[str]
     created_at: Mapped[int]
+    hash_version: Mapped[int] = mapped_column(server_default="1")
+    """Of all its hashes: in its commits, and in what backfills and certificates have summed up of them."""
 
     __table_args__ = (UniqueConstraint("table_id", "generation", "role"),)
 

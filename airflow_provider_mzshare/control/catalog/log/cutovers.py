@@ -16,6 +16,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     BackfillRow,
     BackfillTableRow,
     CertificateRow,
+    CollectionRow,
     JobRow,
     MembershipRow,
     ReplacementRow,
@@ -100,6 +101,8 @@ def _certify(
         .execution_options(populate_existing=True)
     )
     backfill, wrote = session.execute(query).one()
+    collections = (CollectionRow.table_id == arrived.table_id) & (CollectionRow.generation == arrived.generation)
+    hash_version = session.scalar(select(CollectionRow.hash_version).where(collections).limit(1))
     jobs = select(JobRow.id).where(JobRow.backfill_id == backfill.id, JobRow.started_at.is_not(None))
     session.execute(
         insert(CertificateRow).values(
@@ -118,6 +121,7 @@ def _certify(
             errors=wrote.errors,
             data_hash=wrote.data_hash,
             errors_hash=wrote.errors_hash,
+            hash_version=hash_version,
             backfill_jobs=json.dumps([str(job) for job in session.scalars(jobs.order_by(JobRow.number))]),
             ingestion_job=holder.job_id if holder else None,
             created_at=now_ms,

@@ -8,6 +8,7 @@ from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.at_commit import touch
+from airflow_provider_mzshare.control.catalog.database.base import MOST
 from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
 from airflow_provider_mzshare.control.catalog.database.models import (
     BackfillTableRow,
@@ -86,14 +87,14 @@ def _count(
     of_table = (BackfillTableRow.backfill_id == backfill_id, BackfillTableRow.table_id == before.table_id)
     query = select(BackfillTableRow.data_hash, BackfillTableRow.errors_hash).where(*of_table)
     data_hash, errors_hash = session.execute(query).one()
-    roles, moved = _roles(session, before), after.position.gap(before.position)
+    roles, moved = _roles(session, before), min(after.position.gap(before.position), MOST)
     busy = stats.get("busy_ms", stats.get("write_ms", 0) + stats.get("commit_ms", 0))
     values = {
         "rows": BackfillTableRow.rows + done.rows,
         "errors": BackfillTableRow.errors + done.errors,
         "data_hash": _added(data_hash, done.written, roles, "data"),
         "errors_hash": _added(errors_hash, done.written, roles, "errors"),
-        "records": BackfillTableRow.records + moved,
+        "records": case((BackfillTableRow.records > MOST - moved, MOST), else_=BackfillTableRow.records + moved),
         "busy_ms": BackfillTableRow.busy_ms + round(busy),
         "groups": BackfillTableRow.groups + (1 if moved else 0),
         # A group may be cut smaller than one that was begun before: what was told does not go back.

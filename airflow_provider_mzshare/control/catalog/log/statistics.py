@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.database.base import MOST
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog.state import Committed, Done, Outcome, Tick
 
+# Where nobody tells how many messages there were, offsets are counted; those of a database's log have no end.
 _GROW = (
     " ON CONFLICT (id) DO UPDATE SET "
-    "messages_received = statistics.messages_received + excluded.messages_received, "
+    f"messages_received = CASE WHEN statistics.messages_received > {MOST} - excluded.messages_received THEN {MOST} "
+    "ELSE statistics.messages_received + excluded.messages_received END, "
     "bytes_received = statistics.bytes_received + excluded.bytes_received, "
     "updates_staged = statistics.updates_staged + excluded.updates_staged, "
     "updates_committed = statistics.updates_committed + excluded.updates_committed"
@@ -63,9 +66,9 @@ def _received(tick: Tick, outcomes: Iterable[Outcome], stats: Mapping[str, float
         for written in outcome.written if isinstance(outcome, Done) else ():
             if written.messages is not None:
                 return written.messages, written.bytes
-    return tick.upper.gap(tick.lower), 0
+    return min(tick.upper.gap(tick.lower), MOST), 0
 
 
 def note_end(session: Session, source_id: ItemId, known: int) -> None:
     """The upstream's end, summed over partitions; it is not known to be less than it was."""
-    session.execute(_NOTE_END, {"id": source_id, "known": known})
+    session.execute(_NOTE_END, {"id": source_id, "known": min(known, MOST)})

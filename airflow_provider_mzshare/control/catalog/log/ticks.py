@@ -163,7 +163,7 @@ class CatalogTickStore(TickStore):
 
     def note_end(self, end: Position) -> None:
         with self._catalog.write() as session:
-            note_end(session, self._source_id, sum(end.offsets.values()))
+            note_end(session, self._source_id, end.total)
 
     def stall(self, holder: Holder, reason: str, message: str) -> None:
         with self._catalog.write() as session:

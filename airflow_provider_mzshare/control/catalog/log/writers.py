@@ -34,6 +34,7 @@ class CatalogMember:
     spec_version: int
     data: CollectionId
     errors: CollectionId
+    hash_version: int
     data_path: str
     errors_path: str
 
@@ -64,6 +65,7 @@ def _member(table: TableRow, spec: SpecRow, item: ItemRow, collections: Mapping[
         spec_version=spec.version,
         data=data.id,
         errors=errors.id,
+        hash_version=data.hash_version,
         data_path=data.path,
         errors_path=errors.path,
     )

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow
 from airflow_provider_mzshare.core.ids import ItemId, new_collection_id
+from airflow_provider_mzshare.core.schema import HASH_VERSION
 
 ROLES = ("data", "errors")
 
@@ -29,6 +30,7 @@ def add_collections(session: Session, table_ids: Sequence[ItemId], generation: i
                 "role": role,
                 "path": str(collection_id),
                 "created_at": now,
+                "hash_version": HASH_VERSION,
             }
             for table_id, role, collection_id in named
         ],

@@ -10,7 +10,8 @@ from typing import Literal
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.connectors.registry import parse_source_spec
+from airflow_provider_mzshare.connectors.places import Place
+from airflow_provider_mzshare.connectors.registry import kind_of, parse_source_spec
 from airflow_provider_mzshare.control.catalog.damages import current_damage
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.database.object_models import ItemKind, OutputRow, ProgressRow, ViewRow
@@ -48,6 +49,11 @@ class SourceItem(_Named):
     lease: Lease
     created_at: int
     kind: Literal["source"] = "source"
+
+    @property
+    def place(self) -> Place:
+        """Of its records."""
+        return kind_of(self.spec).place
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,12 @@ def get_source_item(session: Session, source_id: ItemId) -> SourceItem:
     if row is None:
         raise UnknownItem("source", source_id)
     return source_item(*row)
+
+
+def source_place(session: Session, source_id: ItemId) -> Place:
+    """Of a source's records; a dropped one's too."""
+    spec = session.scalars(select(SourceRow.spec).where(SourceRow.id == source_id)).one()
+    return kind_of(parse_source_spec(spec)).place
 
 
 def get_table_item(session: Session, table_id: ItemId) -> TableItem:

@@ -48,6 +48,8 @@ class Certificate:
     backfill_jobs: tuple[JobId, ...]
     ingestion_job: JobId | None
     created_at: int
+    hash_version: int = 1
+    """What a row's hash is."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as they travel in an XCom or are printed."""
@@ -105,4 +107,5 @@ def to_certificate(row: CertificateRow, names: Mapping[ItemId, str]) -> Certific
         backfill_jobs=tuple(json.loads(row.backfill_jobs)),
         ingestion_job=row.ingestion_job,
         created_at=row.created_at,
+        hash_version=row.hash_version,
     )

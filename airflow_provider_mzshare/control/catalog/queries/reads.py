@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow, SwapRow, TickRow
-from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
+from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item, source_place
 from airflow_provider_mzshare.control.catalog.objects.table_specs import spec_at
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
@@ -37,6 +38,8 @@ class ReadPoint:
     errors_path: str
     data_version: int
     errors_version: int
+    hash_version: int
+    place: Place
 
 
 def table_read_point(
@@ -117,6 +120,8 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
         errors_path=errors.path,
         data_version=version_at(session, data.id, tick.mz_timestamp),
         errors_version=version_at(session, errors.id, tick.mz_timestamp),
+        hash_version=data.hash_version,
+        place=source_place(session, table.source_id),
     )
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Inspection, ReferenceInfo
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.offset_log import logged_end
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import Start
 from airflow_provider_mzshare.errors import ReferenceMissing, UpstreamChanged
@@ -102,6 +103,8 @@ class LinesUpstream:
 
 
 class LinesReader:
+    place = PARTITIONED
+
     def __init__(self, spark: SparkSession, spec: LinesSpec) -> None:
         from numbered_lines.datasource import NAME, LinesSource
 

@@ -12,15 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate
 from airflow_provider_mzshare.control.lifecycle.verifiable import Scope, Segment
 from airflow_provider_mzshare.control.lifecycle.verification import cut
 from airflow_provider_mzshare.core.positions import Position
 
+SOURCE: Any = SimpleNamespace(place=PARTITIONED)
+
 
 def scope(lower: Position, upper: Position, certificate: Certificate | None) -> Scope:
     unused: Any = None
-    return Scope(unused, unused, unused, lower, upper, upper, certificate)
+    return Scope(SOURCE, unused, unused, lower, upper, upper, certificate)
 
 
 def certificate(start: Position, cutover: Position) -> Certificate:
@@ -45,7 +48,7 @@ def test_a_table_of_some_partitions_has_nothing_to_prove_or_to_show_in_the_other
     upper = Position({0: 3, 1: 4, 2: 5})
     table: Any = SimpleNamespace(start=Position({1: 1}))
     unused: Any = None
-    found = Scope(unused, table, unused, Position(), upper, upper, None, partitions=(1, 2))
+    found = Scope(SOURCE, table, unused, Position(), upper, upper, None, partitions=(1, 2))
     assert found.segments() == [Segment(1, 0, 4), Segment(2, 0, 5)]
     assert found.covered() == {1: (1, 4), 2: (0, 5)}, "a row of partition 0 would be a stray"
 
@@ -58,7 +61,7 @@ def test_a_table_of_some_partitions_has_nothing_to_prove_or_to_show_in_the_other
 )
 def test_parts_follow_each_other_and_keep_every_record(offsets: list[int], batch: int, part: int, size: int) -> None:
     table = pa.table({"offset": pa.array(offsets, pa.int64())})
-    parts = list(cut(table.to_batches(max_chunksize=batch), 0, 61, offsets=part, size=size))
+    parts = list(cut(table.to_batches(max_chunksize=batch), 0, 61, "offset", offsets=part, size=size))
     edges = [(lower, upper) for lower, upper, _ in parts]
     assert edges[0][0] == 0
     assert edges[-1][1] == 61
@@ -70,4 +73,4 @@ def test_parts_follow_each_other_and_keep_every_record(offsets: list[int], batch
 
 @pytest.mark.parametrize("upper", [5, 9])
 def test_a_range_without_records_is_one_part(upper: int) -> None:
-    assert list(cut([], 0, upper)) == [(0, upper, [])]
+    assert list(cut([], 0, upper, "offset")) == [(0, upper, [])]

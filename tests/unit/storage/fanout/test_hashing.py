@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import random
 import struct
 from datetime import date, datetime, timedelta, timezone
@@ -14,6 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_mzshare.core.arrow_types import arrow_type
+from airflow_provider_mzshare.errors import UnknownHashVersion
+from airflow_provider_mzshare.storage.fanout import hashing
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, digest, hash_rows, hash_table, row_lanes
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
@@ -217,3 +220,41 @@ def test_rows_read_back_from_parquet_have_the_hash_of_the_decoded_batch(tmp_path
         back = pq.read_table(tmp_path / "f.parquet")
         assert back.num_rows == count
         assert hash_table(back) == hash_table(rows.batch) == rows.hash
+
+
+# ── versions ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def later_version(monkeypatch):
+    """A second version that says more of a row than the first."""
+
+    def shifted(name, column):
+        return hashing.column_lanes(f"2:{name}", column)
+
+    later = dataclasses.replace(hashing.row_hash(1), version=2, column_lanes=shifted)
+    monkeypatch.setitem(hashing.VERSIONS, 2, later)
+    return 2
+
+
+def test_the_first_version_is_what_was_stored_before_there_were_any():
+    table = pa.table({"a": [1, None], "b": ["x", ""], "_mz_offset": [0, 1]})
+    assert f"{hash_table(table, hashing.FIRST):032x}" == "107fe00bc79b9c8ac4b7168d8abc6414"
+
+
+def test_an_unknown_version_is_refused_by_its_number():
+    with pytest.raises(UnknownHashVersion, match="version 7 of the hash, this mzshare knows: 1") as refused:
+        hash_table(mixed_table(1), 7)
+    assert refused.value.version == 7
+    assert refused.value.hint
+    with pytest.raises(UnknownHashVersion, match="version 7"):
+        decode_batch(batch_of([b"{}"]), FanoutPlan(1, (dataclasses.replace(member(("a", "bigint")), hash_version=7),)))
+
+
+def test_tables_of_one_pass_may_have_different_versions(later_version):
+    both = [dataclasses.replace(member(("a", "bigint")), table_id=f"u{v}", hash_version=v) for v in (1, later_version)]
+    found = decode_batch(batch_of([b'{"a":1}', b'{"a":2}', b"bad"]), FanoutPlan(1, tuple(both)))
+    for one in both:
+        for rows in (found[one.table_id].data, found[one.table_id].errors):
+            assert rows.hash == hash_table(rows.batch, one.hash_version)
+            assert rows.hash != hash_table(rows.batch, 3 - one.hash_version)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.core.arrow_types import arrow_type
-from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, SYSTEM_COLUMNS, TYPES
+from airflow_provider_mzshare.core.schema import ERROR_COLUMNS, TYPES, system_columns
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.formats.registry import FORMATS
 from airflow_provider_mzshare.storage.fanout import plan as planning
@@ -54,12 +55,12 @@ def test_schema_is_the_one_the_tables_spec_declares(format, columns):
         columns=tuple(ColumnSpec(name=name, type=kind) for name, kind in columns),
         include=tuple(Include(what=what, name=name) for what, name in include),
     )
-    declared = pa.schema([(column.name, arrow_type(column.type)) for column in all_columns(spec)])
+    declared = pa.schema([(column.name, arrow_type(column.type)) for column in all_columns(spec, PARTITIONED)])
     assert data_schema(member(*columns, format=format, include=include)).equals(declared)
 
 
 def test_errors_schema_is_the_declared_one():
-    assert errors_schema().names == [name for name, _ in ERROR_COLUMNS + SYSTEM_COLUMNS]
+    assert errors_schema().names == [name for name, _ in ERROR_COLUMNS + system_columns(PARTITIONED.stored)]
 
 
 def test_ddl_names_the_columns_of_the_result_schema():
@@ -78,8 +79,8 @@ def test_results_of_all_tasks_are_summed_per_member():
         result(path="b", size=1, rows=3, stats="{}", hash=f"{5:032x}"),
         result(path="c", role="errors", size=1, rows=1, stats="{}", hash=f"{7:032x}"),
         result(table_id="u2", error="OSError: disk full"),
-        result(table_id="u3", first_error="late", error_partition=1, error_offset=0),
-        result(table_id="u3", first_error="early", error_partition=0, error_offset=9),
+        result(table_id="u3", first_error="late", error_at="[1, 0]"),
+        result(table_id="u3", first_error="early", error_at="[0, 9]"),
     ]
     found = merge_results(rows)
     assert (found["u1"].rows("data"), found["u1"].hash("data"), found["u1"].hash("errors")) == (5, 4, 7)
@@ -108,12 +109,14 @@ print(json.dumps([sorted(ours), sorted(name for name in others if not name.start
     travelling = [
         "",
         ".connectors",
+        ".connectors.places",
         ".connectors.record_times",
         ".connectors.records",
         ".core",
         ".core.arrow_types",
         ".core.registry",
         ".core.schema",
+        ".errors",
         ".formats",
         *(f".formats.{n}" for n in formats),
         ".storage",
