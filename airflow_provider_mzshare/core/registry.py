@@ -6,11 +6,14 @@ Nothing is imported before somebody asks for it. Standard library only: this tra
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
+
+log = logging.getLogger(__name__)
 
 Part = TypeVar("Part")
 
@@ -57,4 +60,13 @@ class Registry(Generic[Part]):
         return iter(self.targets)
 
     def all(self) -> Iterator[Part]:
-        return (self.get(name) for name in self)
+        """All that can be loaded: one of another package that cannot is told in the log, and stops nobody else."""
+        for name in self:
+            try:
+                part = self.get(name)
+            except Exception as error:
+                if name in self._own:
+                    raise
+                log.warning("%s %r cannot be loaded: %s: %s", self.what, name, type(error).__name__, error)
+                continue
+            yield part

@@ -1,4 +1,4 @@
-"""What the rest of the program asks of an envelope. Standard library only: this travels to Spark's executors."""
+"""What the rest of the program asks of an envelope. One of another package is an entry point, ``mzshare.envelopes``."""
 
 from __future__ import annotations
 

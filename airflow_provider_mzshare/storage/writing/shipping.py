@@ -5,19 +5,15 @@ It travels with the job: executors need not have this package, nor those that br
 
 from __future__ import annotations
 
-import logging
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import airflow_provider_mzshare
 from airflow_provider_mzshare.connectors.registry import kinds
-from airflow_provider_mzshare.errors import FormatNotLoaded
-from airflow_provider_mzshare.formats.registry import FORMATS, format_named
+from airflow_provider_mzshare.formats.registry import FORMATS
 from airflow_provider_mzshare.storage.writing import worker_daemon
-
-log = logging.getLogger(__name__)
 
 TRAVELS = (
     "__init__.py",
@@ -33,7 +29,10 @@ TRAVELS = (
     "connectors/places.py",
     "connectors/record_times.py",
     "connectors/records.py",
-    *(f"formats/{name}.py" for name in ("__init__", "base", "bytes", "columns", "json", "jsontext", "native", "text")),
+    "formats/__init__.py",
+    "formats/base.py",
+    "formats/columns.py",
+    "formats/jsontext.py",
 )
 """Beside everything in ``storage/fanout``: what the pass imports, which is the standard library, Arrow and numpy."""
 
@@ -43,8 +42,8 @@ def pack_writer(folder: Path) -> Path:
     root = Path(airflow_provider_mzshare.__file__).parent
     files = [root / name for name in TRAVELS] + sorted((root / "storage" / "fanout").glob("*.py"))
     packed = {str(Path(root.name) / file.relative_to(root)): file for file in files}
-    for modules in (*_formats_of_others(), *(kind.executor_modules for kind in kinds())):
-        packed.update(module_files(modules))
+    parts = (*(each.modules for each in FORMATS.all()), *(kind.executor_modules for kind in kinds()))
+    packed.update(module_files({module for modules in parts for module in modules}))
     target = folder / "mzshare_fanout.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, file in packed.items():
@@ -52,16 +51,7 @@ def pack_writer(folder: Path) -> Path:
     return target
 
 
-def _formats_of_others() -> Iterator[Sequence[str]]:
-    """One that cannot be loaded does not stop those that can: its own tables fail, and say why."""
-    for name in set(FORMATS) - set(FORMATS.own):
-        try:
-            yield format_named(name).modules
-        except FormatNotLoaded as error:
-            log.warning("%s", error.line)
-
-
-def module_files(modules: Iterable[str]) -> Iterator[tuple[str, Path]]:
+def module_files(modules: Collection[str]) -> Iterator[tuple[str, Path]]:
     """Modules and the packages they stand in, as names in an archive and files."""
     parents = {name.rsplit(".", depth)[0] for name in modules for depth in range(1, name.count(".") + 1)}
     for name in sorted({*modules, *parents}):

@@ -24,6 +24,17 @@ def test_what_nobody_registered_is_named_with_what_there_is() -> None:
         registry.get("square")
 
 
+def test_one_of_another_package_that_cannot_be_loaded_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry: Registry[object] = Registry("shape", "mzshare.test_shapes", {"round": "json:dumps"})
+    monkeypatch.setattr(registry, "targets", {**registry.targets, "square": "no_such:x"})
+    assert list(registry.all()) == [registry.get("round")]
+    assert "shape 'square' cannot be loaded: ModuleNotFoundError" in caplog.text
+    with pytest.raises(ModuleNotFoundError):
+        list(Registry("shape", "mzshare.test_shapes", {"broken": "no_such:x"}).all())
+
+
 def test_another_package_registers_by_one_line_and_takes_no_name_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
