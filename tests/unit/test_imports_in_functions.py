@@ -100,6 +100,7 @@ KEPT = {
         "triggers/catalogs.py _ask: control.composition",
     ],
     SELDOM: [
+        "control/composition.py _printer: control.statements.handlers.show",
         "connectors/kafka/java_settings.py _plain_key: cryptography.exceptions",
         "connectors/kafka/java_settings.py _plain_key: cryptography.hazmat.primitives",
         "control/catalog/database/schema_versions.py migrate: alembic",
