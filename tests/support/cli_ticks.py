@@ -45,7 +45,7 @@ def write_ticks(cli: Cli, ticks: list[list[tuple[int, str | None]]], *, job_stat
     job_id = JobId("writer")
     if job_state:
         with catalog.write() as session:
-            job_id = jobs.create_job(session, kind="ingest", source_id=source.id, launcher="elsewhere", folder="/none")
+            job_id = jobs.create_job(session, kind="ingest", source_id=source.id, launcher="process", folder="/none")
             jobs.note_start(session, job_id, pid=1, pid_started=1.0, host="another-machine")
             jobs.set_state(session, job_id, "running", expect={"starting"})
     holder = store.claim(job_id, stood_still=store.load().lease)

@@ -61,7 +61,7 @@ class Arriving:
         with self.catalog.write() as session:
             self.job_id = jobs.create_job(
                 session, kind="backfill", source_id=table.source_id, backfill_id=table.backfill_id,
-                launcher="elsewhere", folder=str(self.folder),
+                launcher="process", folder=str(self.folder),
             )  # fmt: skip
             jobs.note_start(session, self.job_id, pid=1, pid_started=1.0, host="another-machine")
             jobs.set_state(session, self.job_id, "running", expect={"starting"})
