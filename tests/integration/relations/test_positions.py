@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from airflow_provider_mzshare.control.views.progress import progress_of
 from sqlalchemy import func, select
 
 from airflow_provider_mzshare.control.catalog.database.models import BackfillRow, BackfillTableRow, TickRow
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.objects.lookup import get_source_item
+from airflow_provider_mzshare.control.views.source_progress import progress_of
 from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done
