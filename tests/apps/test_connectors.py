@@ -62,6 +62,11 @@ class Home:
         assert len(found) == len(set(found)), "no place twice"
         return set(found) == self.places()
 
+    def answer(self, query: str) -> list[dict[str, Any]]:
+        (answered,) = json.loads(self.run("sql", query, "-o", "json"))
+        rows: list[dict[str, Any]] = answered["rows"]
+        return rows
+
 
 @pytest.fixture
 def home(tmp_path: Path, jars: Path) -> Iterator[Home]:
@@ -79,9 +84,9 @@ def test_a_source_of_another_package_is_made_shown_read_added_to_and_verified(ho
     home.run("sql", f"{source} WITH (TRIGGER INTERVAL '200ms', IDLE TICK INTERVAL '1s')")
     home.run("sql", "CREATE TABLE early (id bigint, p integer) FROM SOURCE log FORMAT JSON INCLUDE OFFSET")
     assert source in home.run("sql", "SHOW CREATE SOURCE log", "-o", "json")
-    (shown,) = json.loads(home.run("sql", "SHOW SOURCES", "-o", "json"))
+    (shown,) = home.answer("SHOW SOURCES")
     assert (shown["kind"], shown["connection"], shown["topic"]) == ("numbered_lines", None, str(home.lines))
-    (stored,) = json.loads(home.run("sql", "SELECT type, connection_id FROM mz_sources", "-o", "json"))
+    (stored,) = home.answer("SELECT type, connection_id FROM mz_sources")
     assert stored == {"type": "numbered-lines", "connection_id": None}
 
     home.run("start", "log")

@@ -38,10 +38,11 @@ class LinesStream(DataSourceStreamReader):
     """:param most: lines of each file at once."""
 
     def __init__(self, folder: str, start: dict[int, int], most: int) -> None:
-        self._folder, self._at, self._most = folder, start, most
+        self._folder, self._start, self._at, self._most = folder, start, dict(start), most
 
     def initialOffset(self) -> dict[str, int]:
-        return {str(p): self._at.get(p, 0) for p in ranges(self._folder)}
+        """Spark may ask after it has asked for the latest."""
+        return {str(p): self._start.get(p, 0) for p in ranges(self._folder)}
 
     def latestOffset(self) -> dict[str, int]:
         for partition, (begin, end) in ranges(self._folder).items():
