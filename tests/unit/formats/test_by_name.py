@@ -18,6 +18,7 @@ OTHER_THINGS = {
     "airflow_provider_mzshare/cli/migrate.py": "what becomes of an object: nothing",
     "airflow_provider_mzshare/connectors/kafka/config.py": "whether a broker's host name is checked",
     "airflow_provider_mzshare/connectors/kafka/java_settings.py": "whether a broker's host name is checked",
+    "airflow_provider_mzshare/connectors/places.py": "the column type text",
     "airflow_provider_mzshare/control/catalog/log/statistics.py": "a count of bytes",
     "airflow_provider_mzshare/control/lifecycle/table_plans.py": "a count of bytes",
     "airflow_provider_mzshare/control/sql/column_types.py": "a spelling of the type jsonb",
