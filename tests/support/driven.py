@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
@@ -70,7 +71,7 @@ class DrivenIngestion:
         self.store = CatalogTickStore(catalog, source_id)
         self._records = records
         self._holder = self.store.claim(job, stood_still=self.store.lease())
-        self._commits = TickCommits(self.store, self._holder, source_id=source_id, root=root)
+        self._commits = TickCommits(self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED)
 
     def mint(self, upper: Position) -> Tick:
         state = self.store.load()
@@ -104,7 +105,7 @@ class DrivenBackfill:
         self.store = CatalogBackfillStore(catalog, source_id, backfill_id)
         job = note_job(catalog, f"backfill-{backfill_id}", source_id, "", backfill_id=backfill_id)
         self._holder = self.store.claim(job)
-        self._commits = GroupCommits(self.store, self._holder, source_id=source_id, root=root)
+        self._commits = GroupCommits(self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED)
 
     def run(self) -> list[tuple[int, int]]:
         """To the end of the log; the next tick cuts it over. Gives back the first and the last tick of each group."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.repairs import insert_repaired_tick, remove_pending_tick
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -135,7 +136,9 @@ def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_kno
         log.tick(10)
         empty = log.empty()
         backfill = Backfilling(catalog, log.source_id)
-        commits = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, root=warehouse)
+        commits = GroupCommits(
+            backfill.store, backfill.holder, source_id=log.source_id, root=warehouse, place=PARTITIONED
+        )
         group, [member] = TickGroup(tuple(backfill.store.ticks(1, 3))), backfill.store.members([late])
         commits.begin(group, [member])
         due = commits.due(group, member)
@@ -144,7 +147,7 @@ def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_kno
         commits.close()
     with Catalog(old) as catalog:
         backfill = Backfilling(catalog, log.source_id)
-        heir = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, root=warehouse)
+        heir = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, root=warehouse, place=PARTITIONED)
         with pytest.raises(CatalogBehind):
             heir.check_log()
         (repaired,) = repair_catalog(catalog, warehouse)
