@@ -20,6 +20,9 @@ from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Start
 
 S = TypeVar("S", bound=SourceSpec)
 
+CHUNK_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
+"""Without, Spark counts cells alone, and gives thousands of chunks of rows at once."""
+
 Clause = Literal["FORMAT", "INCLUDE", "ENVELOPE", "FOR", "a column list"]
 """Of old syntax, on a source."""
 
@@ -153,6 +156,8 @@ class ConnectorKind(Generic[S]):
     """Without which it cannot connect; ``mzshare doctor`` looks for them."""
     place: ClassVar[Place] = PARTITIONED
     """Of its records, in every collection that is fed from it."""
+    spark_settings: ClassVar[Mapping[str, str]] = {}
+    """Of a session that reads it, beside those that every app has; ``CHUNK_SETTINGS`` where it gives rows."""
     executor_modules: ClassVar[tuple[str, ...]] = ()
     """Modules that Spark's Python processes need to read it. They travel to executors that do not have this package."""
 

@@ -1,22 +1,92 @@
-"""The records that every connector gives, whatever it reads. Travels to Spark's executors."""
+"""What every connector gives, whatever it reads. Travels to Spark's executors.
+
+Records have a key and a value, which a format decodes. An upstream that has columns of its own gives rows instead:
+their columns stand in one struct, of any Arrow types that become those of a table without loss, so nobody prints and
+parses them. Between Spark's processes rows go as chunks, many rows in one cell: Spark would take every cell apart and
+put it together again, and all rows of a source would have to have the same columns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
 from airflow_provider_mzshare.core.arrow_types import arrow_type
+
+ROW = "row"
+"""The struct of a row's columns."""
+CHUNK = "chunk"
+CHUNK_DDL = f"{CHUNK} binary"
+"""What Spark is told of an upstream that gives rows."""
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 @cache
 def input_schema(place: Place) -> pa.Schema:
     """What the pass is given of an upstream with such places. A time that no table can hold may come as NULL."""
-    placed = [(column.given, arrow_type(column.type)) for column in place.columns]
-    head, last = [("key", pa.binary()), ("value", pa.binary())], ("timestamp", pa.timestamp("us", "UTC"))
-    return pa.schema([*head, *placed, last])
+    return pa.schema([("key", pa.binary()), ("value", pa.binary()), *_placed(place), ("timestamp", _TIMESTAMP)])
+
+
+def _placed(place: Place) -> list[tuple[str, pa.DataType]]:
+    return [(column.given, arrow_type(column.type)) for column in place.columns]
 
 
 INPUT_SCHEMA = input_schema(PARTITIONED)
 """Of Kafka and of load generators: Spark's Kafka columns."""
+
+
+def row_batch(
+    place: Place, at: Sequence[pa.Array], timestamps: pa.Array, columns: Mapping[str, pa.Array]
+) -> pa.RecordBatch:
+    """Rows of one reference.
+
+    :param at: a column for each of the place.
+    """
+    row = pa.StructArray.from_arrays(list(columns.values()), names=list(columns))
+    schema = pa.schema([*_placed(place), ("timestamp", _TIMESTAMP), (ROW, row.type)])
+    return pa.RecordBatch.from_arrays([*at, timestamps, row], schema=schema)
+
+
+def as_records(batch: pa.RecordBatch, place: Place) -> pa.RecordBatch:
+    """Records as they are; rows as records that have neither key nor value, with their struct behind. Spark gives
+    timestamps the session's zone, and large types if it is told to.
+    """
+    schema = input_schema(place)
+    if ROW not in batch.schema.names:
+        return batch.select(schema.names).cast(schema)
+    nothing = pa.nulls(batch.num_rows, pa.binary())
+    columns = {"key": nothing, "value": nothing, **{name: batch.column(name) for name in batch.schema.names}}
+    return pa.RecordBatch.from_pydict(columns, schema=schema.append(batch.schema.field(ROW)))
+
+
+def size_of(batch: pa.RecordBatch) -> int:
+    """Bytes of keys and values, or of the rows' columns."""
+    if ROW in batch.schema.names:
+        return int(batch.column(ROW).nbytes)
+    return sum(pc.sum(pc.binary_length(batch.column(name))).as_py() or 0 for name in ("key", "value"))
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows as they go through Spark."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        cell = sink.getvalue()
+        ends = pa.array([0, len(cell)], pa.int32()).buffers()[1]
+        yield pa.RecordBatch.from_pydict({CHUNK: pa.Array.from_buffers(pa.binary(), 1, [None, ends, cell])})
+
+
+def from_spark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of records or of rows."""
+    for batch in batches:
+        if CHUNK not in batch.schema.names:
+            yield batch
+            continue
+        for chunk in batch.column(CHUNK):
+            yield from pa.ipc.open_stream(chunk.as_buffer())

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, SerializeAsAny
+from pydantic import BeforeValidator, ConfigDict, SerializeAsAny
 from pydantic_core import from_json
 
 from airflow_provider_mzshare.connectors.kind import ConnectorKind
@@ -64,14 +64,54 @@ def own_place_names() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for kind in CONNECTORS.own for name in CONNECTORS.get(kind).place.names))
 
 
+# ── what is stored ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AbsentSpec(SourceSpec):
+    """Of a kind that is not here, as it is stored. It can be listed and dropped; whoever asks for its kind is told."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class AbsentDetails(ExportDetails):
+    """Of a table from such a source."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
 def parse_source_spec(text: str) -> SourceSpec:
     """As it is stored: each kind has its own."""
-    spec: SourceSpec = find_kind(str(from_json(text).get("kind"))).spec.model_validate_json(text)
-    return spec
+    return _read_spec(from_json(text))
+
+
+def _read_spec(stored: Mapping[str, Any]) -> SourceSpec:
+    kind = _kind_if_here(stored)
+    return kind.spec.model_validate(stored) if kind else AbsentSpec.model_validate(stored)
+
+
+def read_details(stored: Mapping[str, Any]) -> ExportDetails:
+    kind = _kind_if_here(stored)
+    return kind.details.model_validate(stored) if kind else AbsentDetails.model_validate(stored)
+
+
+def absence(spec: SourceSpec) -> UnknownKind | KindNotLoaded | None:
+    """Why a source cannot be read here at all; None where it can."""
+    try:
+        find_kind(spec.kind)
+    except (UnknownKind, KindNotLoaded) as error:
+        return error
+    return None
+
+
+def _kind_if_here(stored: Mapping[str, Any]) -> ConnectorKind[Any] | None:
+    try:
+        return find_kind(str(stored.get("kind")))
+    except (UnknownKind, KindNotLoaded):
+        return None
 
 
 def _spec_by_kind(value: Any) -> Any:
-    return find_kind(str(value.get("kind"))).spec.model_validate(value) if isinstance(value, Mapping) else value
+    return _read_spec(value) if isinstance(value, Mapping) else value
 
 
 AnySourceSpec = Annotated[SerializeAsAny[SourceSpec], BeforeValidator(_spec_by_kind)]

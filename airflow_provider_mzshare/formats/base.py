@@ -40,12 +40,14 @@ class TableColumns(NamedTuple):
     """Those that hold whatever the field has, as text."""
 
 
-class Records:
+class Batch:
     """The records of a batch, for all formats that read it; what several of them need is made once."""
 
-    def __init__(self, batch: pa.RecordBatch) -> None:
+    def __init__(self, batch: pa.RecordBatch, rows: pa.StructArray | None = None) -> None:
+        """:param rows: of an upstream that has columns of its own; then keys and values are NULL."""
         self.keys: pa.Array = batch.column("key")
         self.values: pa.Array = batch.column("value")
+        self.rows = rows
 
     @cached_property
     def texts(self) -> Column:
@@ -72,7 +74,7 @@ class Reading(ABC):
         """For tables without columns: the record as a whole, as a column of the format's ``plain_type``."""
 
 
-Reader = Callable[[Records], Reading]
+ReadBatch = Callable[[Batch], Reading]
 
 
 class Format(ABC):
@@ -103,7 +105,7 @@ class Format(ABC):
         return (type(self).__module__,)
 
     @abstractmethod
-    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+    def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         """How records are read for these tables; what none of them needs may be left out."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_mzshare.formats.base import Column, Format, Reader, Reading, Records, TableColumns
+from airflow_provider_mzshare.formats.base import Batch, Column, Format, ReadBatch, Reading, TableColumns
 
 
 class Bytes(Format):
@@ -12,12 +12,12 @@ class Bytes(Format):
     plain_type = "bytea"
     key_type = "bytea"
 
-    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+    def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         return BytesReading
 
 
 class BytesReading(Reading):
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Batch) -> None:
         self._records = records
 
     def plain(self) -> Column:

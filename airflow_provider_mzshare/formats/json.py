@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from airflow_provider_mzshare.formats.base import Column, Errors, Field, Format, Reader, Reading, Records, TableColumns
+from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Format, ReadBatch, Reading, TableColumns
 from airflow_provider_mzshare.formats.columns import convert
 from airflow_provider_mzshare.formats.jsontext import JsonParser, canonical_json
 
@@ -19,7 +19,7 @@ class Json(Format):
     def refuses(self, type_name: str) -> str | None:
         return "JSON has no bytea; take text" if type_name == "bytea" else None
 
-    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+    def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         """Keeping every digit costs time, so it is done only where some column needs it; the rows are the same."""
         types = {type_name for table in tables for _, type_name in table.columns}
         as_text = any(table.text_columns for table in tables)
@@ -33,7 +33,7 @@ class _Documents(NamedTuple):
 
 
 class JsonReading(Reading):
-    def __init__(self, parser: JsonParser, records: Records) -> None:
+    def __init__(self, parser: JsonParser, records: Batch) -> None:
         self._parser, self._records = parser, records
 
     def record_errors(self, table: TableColumns) -> Errors:

@@ -1,19 +1,36 @@
-"""Upstreams that have columns of their own. Nothing is written in SQL, and nothing is for the user to decode.
-
-Their records carry the columns as the fields of a JSON object.
-"""
+"""Upstreams that have columns of their own. Nothing is written in SQL, and nothing is for the user to decode."""
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.formats.json import Json
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.core.arrow_types import arrow_type
+from airflow_provider_mzshare.formats.base import Batch, Column, Field, Format, ReadBatch, Reading, TableColumns
 
 
-class Native(Json):
+class Native(Format):
     name = "none"
+    takes_columns = True
     own_columns = True
 
-    def refuses(self, type_name: str) -> str | None:
-        return None
+    def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
+        return NativeReading
+
+
+class NativeReading(Reading):
+    def __init__(self, records: Batch) -> None:
+        if records.rows is None:
+            raise TypeError("records without columns need a format")
+        self._rows: pa.StructArray = records.rows
+
+    def field(self, field: Field, type_name: str, *, as_text: bool) -> Column:
+        """Raises if a value would have to be changed: then the upstream's columns are not what they were."""
+        return Column(self._rows.field(field).cast(arrow_type(type_name)), {})
+
+    def plain(self) -> Column:
+        raise TypeError("a row has columns")
 
 
 NATIVE = Native()

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow.compute as pc
 
-from airflow_provider_mzshare.formats.base import Column, Format, Reader, Reading, Records, TableColumns
+from airflow_provider_mzshare.formats.base import Batch, Column, Format, ReadBatch, Reading, TableColumns
 
 
 class Text(Format):
     name = "text"
 
-    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+    def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         return TextReading
 
 
 class TextReading(Reading):
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Batch) -> None:
         self._records = records
 
     def plain(self) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mzshare.connectors.base import Connector, Reader, ReferenceInfo
-from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS
+from airflow_provider_mzshare.connectors.places import PARTITIONED
+from airflow_provider_mzshare.connectors.records import ROW, as_records, from_spark
 from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of, kinds_by_words, parse_source_spec
 from airflow_provider_mzshare.control.definition_errors import BadExport
 from airflow_provider_mzshare.control.sql import values as sql
@@ -82,6 +84,7 @@ def test_whatever_is_registered_is_in_the_suite() -> None:
         kind = CONNECTORS.get(name)
         assert (kind.kind, kind.details.model_fields["kind"].default) == (name, name)
         assert kind.spec.model_fields["kind"].default == name
+        assert not kind.has_columns or kind.spark_settings.items() >= CHUNK_SETTINGS.items()
 
 
 # ── what is stored and written of it ──────────────────────────────────────────────────────────────────────────────────
@@ -222,7 +225,7 @@ def test_records_have_their_places_and_uppers_are_exclusive(connector: Connector
             assert not _of(records.read(partition, middle, middle))
 
 
-def test_spark_reads_exactly_a_range_the_same_each_time(connector: Connector, shipped: SparkSession) -> None:
+def test_spark_reads_exactly_a_range_the_same_each_time(rig: Rig, connector: Connector, shipped: SparkSession) -> None:
     lower, upper = _range(connector)
     middle = Position({name: (lower[name] + upper[name]) // 2 for name in upper})
     reader = connector.reader(shipped)
@@ -231,6 +234,7 @@ def test_spark_reads_exactly_a_range_the_same_each_time(connector: Connector, sh
     assert _bounded(reader, lower, upper, tasks=3) == whole, "however it is shared, and again"
     assert sorted(_bounded(reader, lower, middle) + _bounded(reader, middle, upper)) == whole
     assert reader.bounded(upper, upper) is None
+    assert reader.place == kind_of(rig.spec()).place, "what collections are made with is what records have"
 
 
 def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
@@ -239,21 +243,12 @@ def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
     """A tick that was minted by a stream is finished by a bounded read of its range: both must be one."""
     lower, upper = _range(connector)
     reader = connector.reader(shipped)
-    batches: list[tuple[Position, Position, Rows]] = []
     with connector.upstream() as upstream:
         frame = reader.stream(lower, upstream.describe().partitions, 100)
-
-    def take(batch: DataFrame, number: int) -> None:
-        batches.append((*reader.batch_range(tmp_path, number, lower), _rows(batch)))
-
-    query = frame.writeStream.option("checkpointLocation", str(tmp_path)).foreachBatch(take).start()
-    try:
-        deadline = time.monotonic() + 90
-        while query.isActive and time.monotonic() < deadline and not (batches and batches[-1][1] >= upper):
-            time.sleep(0.2)
-        assert query.isActive, query.exception()
-    finally:
-        query.stop()
+    batches = _streamed(reader, frame, lower, upper, tmp_path / "first")
+    if batches is None:
+        batches = _streamed(reader, frame, lower, upper, tmp_path / "second")
+    assert batches is not None, "Spark waits ten seconds for a Python of its own, and had to wait longer twice"
     assert len(batches) > 1, "no more at once than were asked for"
     at = lower
     for begin, end, rows in batches:
@@ -263,6 +258,28 @@ def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
         assert rows == _bounded(reader, begin, end)
         at = end
     assert at >= upper
+
+
+def _streamed(
+    reader: Reader, frame: DataFrame, lower: Position, upper: Position, checkpoint: Path
+) -> list[tuple[Position, Position, Rows]] | None:
+    """The stream's batches; None if Spark gave up its Python, which an app takes as a reason for another start."""
+    batches: list[tuple[Position, Position, Rows]] = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        batches.append((*reader.batch_range(checkpoint, number, lower), _rows(batch)))
+
+    query = frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(take).start()
+    try:
+        deadline = time.monotonic() + 90
+        while query.isActive and time.monotonic() < deadline and not (batches and batches[-1][1] >= upper):
+            time.sleep(0.2)
+        if not query.isActive and "worker failed to connect back" in str(query.exception()):
+            return None
+        assert query.isActive, query.exception()
+    finally:
+        query.stop()
+    return batches
 
 
 def _range(connector: Connector) -> tuple[Position, Position]:
@@ -281,10 +298,10 @@ def _bounded(reader: Reader, lower: Position, upper: Position, tasks: int | None
 
 
 def _rows(frame: DataFrame) -> Rows:
-    table: pa.Table = frame.toArrow().select(INPUT_SCHEMA.names).cast(INPUT_SCHEMA)
-    return sorted(_of(table.to_batches()))
+    return sorted(_of(from_spark(frame.toArrow().to_batches())))
 
 
-def _of(batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> Rows:
+def _of(batches: Iterable[pa.RecordBatch]) -> Rows:
+    found = [row for batch in batches for row in as_records(batch, PARTITIONED).to_pylist()]
     order = ("partition", "offset", "timestamp", "value", "key")
-    return [tuple(row[name] for name in order) for batch in batches for row in batch.to_pylist()]
+    return [(*(row[name] for name in order), tuple(row.get(ROW, {}).items())) for row in found]

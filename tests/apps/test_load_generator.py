@@ -24,6 +24,7 @@ from airflow_provider_mzshare.connectors.load_generator.plan import Range, read_
 from airflow_provider_mzshare.connectors.load_generator.reader import LoadGeneratorReader
 from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.connectors.load_generator.upstream import LoadGeneratorUpstream, plan_of
+from airflow_provider_mzshare.connectors.records import from_spark
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
@@ -217,8 +218,9 @@ def test_spark_reads_exactly_the_range_whatever_the_tasks(spark: SparkSession) -
     for tasks in (None, 3):
         frame = reader.bounded(lower, upper, tasks=tasks)
         assert frame is not None
-        found = frame.toArrow().sort_by([("partition", "ascending"), ("offset", "ascending")])
-        assert found.cast(wanted.schema).combine_chunks().equals(wanted.combine_chunks())
+        found = pa.Table.from_batches(from_spark(frame.toArrow().to_batches()))
+        in_order = found.sort_by([("partition", "ascending"), ("offset", "ascending")])
+        assert in_order.combine_chunks().equals(wanted.combine_chunks())
     assert reader.bounded(upper, upper) is None
 
 

@@ -52,12 +52,8 @@ class Model:
         return self._auction(OUTPUTS[partition], offset)
 
     def value(self, partition: int, offset: int) -> bytes:
-        """As it is in the record."""
-        row = {
-            name: _text(cell) if isinstance(cell, datetime) else cell
-            for name, cell in self.row(partition, offset).items()
-        }
-        return json.dumps(row, separators=(",", ":")).encode()
+        """As one JSON text."""
+        return as_value(self.row(partition, offset))
 
     def _key_value(self, partition: int, offset: int) -> dict[str, Any]:
         keys, size = self._spec.keys, self._spec.value_size
@@ -100,6 +96,11 @@ class Model:
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _MASK
         return word ^ (word >> 31)
+
+
+def as_value(row: Mapping[str, Any]) -> bytes:
+    told = {name: _text(cell) if isinstance(cell, datetime) else cell for name, cell in row.items()}
+    return json.dumps(told, separators=(",", ":")).encode()
 
 
 def table_of(reference: ReferenceInfo, *, without: tuple[str, ...] = (), as_text: tuple[str, ...] = ()) -> TableSpec:

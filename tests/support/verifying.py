@@ -5,18 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.connections import Connection, FixedConnections
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.places import PARTITIONED
-from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA, ROW
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.arrivals import arm_table
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
+from airflow_provider_mzshare.control.catalog.log.members import CatalogMember
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.catalog.log.writers import CatalogMember
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
 from airflow_provider_mzshare.control.lifecycle.verification import Verified, verify_table
@@ -116,7 +117,7 @@ class Pipeline:
         plan = _plan(self.root, member, ticks[0].number)
         for name, schema in ((member.data, plan.members[0].schema), (member.errors, errors_schema())):
             create_collection(self.root, name, schema)
-        answers = write_partition(iter(records.combine_chunks().to_batches()), plan.to_json())
+        answers = write_partition(iter(records), plan.to_json())
         result = merge_results(row for batch in answers for row in batch.to_pylist()).get(member.table_id)
         written = []
         for role, name in (("errors", member.errors), ("data", member.data)):
@@ -140,7 +141,7 @@ class Pipeline:
         assert result.version is not None
         return result.version
 
-    def _records(self, lower: Position, upper: Position) -> pa.Table:
+    def _records(self, lower: Position, upper: Position) -> list[pa.RecordBatch]:
         messages = [
             m for m in consume(self._kafka, self.topic) if lower[m.partition()] <= m.offset() < upper[m.partition()]
         ]
@@ -153,7 +154,7 @@ class Pipeline:
         ]
         arrays = [pa.array(values, field.type) for values, field in zip(columns, INPUT_SCHEMA, strict=True)]
         records = pa.Table.from_arrays(arrays, schema=INPUT_SCHEMA)
-        return self.spoil(records) if self.spoil else records
+        return (self.spoil(records) if self.spoil else records).combine_chunks().to_batches()
 
 
 def _plan(root: str, member: CatalogMember, tick: int) -> FanoutPlan:
@@ -172,11 +173,16 @@ def twice(partition: int, offset: int) -> Spoil:
     )
 
 
-def changed(partition: int, offset: int, value: bytes) -> Spoil:
+def changed(partition: int, offset: int, value: Any) -> Spoil:
+    """Bytes, or of a row its columns."""
+
     def spoil(records: pa.Table) -> pa.Table:
-        old = records.column("value").to_pylist()
-        new = [value if at == (partition, offset) else v for at, v in zip(_places(records), old, strict=True)]
-        return records.set_column(1, "value", pa.array(new, pa.binary()))
+        name = ROW if ROW in records.schema.names else "value"
+        old, number = records.column(name), records.schema.get_field_index(name)
+        new = [
+            value if at == (partition, offset) else v for at, v in zip(_places(records), old.to_pylist(), strict=True)
+        ]
+        return records.set_column(number, name, pa.array(new, old.type))
 
     return spoil
 
@@ -186,7 +192,7 @@ def invented(partition: int, offset: int) -> Spoil:
 
     def spoil(records: pa.Table) -> pa.Table:
         row = {**records.slice(0, 1).to_pylist()[0], "partition": partition, "offset": offset}
-        return pa.concat_tables([records, pa.Table.from_pylist([row], INPUT_SCHEMA)])
+        return pa.concat_tables([records, pa.Table.from_pylist([row], records.schema)])
 
     return spoil
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaExportDetails, KafkaSourceSpec
@@ -27,6 +28,13 @@ class KafkaKind(ConnectorKind[KafkaSourceSpec]):
     relation = "records"
     conn_types = ("kafka", "generic")
     packages = ("confluent-kafka",)
+    spark_settings: ClassVar[Mapping[str, str]] = {
+        # Running tasks say how far they are. Kafka's older reader, Spark's default for batches, never does.
+        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
+        # A reader per partition is kept from tick to tick: a new one takes as long as many small reads. Only so many,
+        # as each holds two connections to the brokers and what it has fetched ahead.
+        "spark.kafka.consumer.cache.capacity": "512",
+    }
 
     def read(self, written: Written) -> KafkaSourceSpec:
         return super().read(written).model_copy(update={"start": _start(written)})

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_mzshare.connectors.load_generator.draws import Ints, below, choices, decimals
-from airflow_provider_mzshare.connectors.load_generator.fields import Field, Made, Value, moment, number, text
+from airflow_provider_mzshare.connectors.load_generator.draws import Columns, Ints, below, choices, moments
 from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan
 
 ORGANIZATIONS_EVERY = 8
@@ -40,7 +39,7 @@ class Entity:
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    make: Callable[[GeneratorPlan, int, Ints, Ints], Made]
+    make: Callable[[GeneratorPlan, int, Ints, Ints], Columns]
 
 
 def _ids(plan: GeneratorPlan, what: str, offsets: Ints, every: int) -> Ints:
@@ -56,60 +55,52 @@ def _referred(plan: GeneratorPlan, what: str, ids: Ints, every: int, referred_ev
     return below(plan.seed, what, ids, birth // referred_every + 1) + 1
 
 
-def _two(plan: GeneratorPlan, what: str, offsets: Ints, first: tuple[str, ...], last: tuple[str, ...]) -> Value:
+def _two(plan: GeneratorPlan, what: str, offsets: Ints, first: tuple[str, ...], last: tuple[str, ...]) -> pa.Array:
     drawn: tuple[pa.Array, pa.Array] = (
         choices(plan.seed, f"{what}.first", offsets, first),
         choices(plan.seed, f"{what}.last", offsets, last),
     )
-    return text(pc.binary_join_element_wise(*drawn, " "))
+    return pc.binary_join_element_wise(*drawn, " ")
 
 
-def _made(ids: Ints, *fields: tuple[str, Value]) -> Made:
-    return Made(decimals(ids), (Field("id", number(ids)), *(Field(*each) for each in fields)))
-
-
-def _organizations(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
+def _organizations(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
     """Their names change."""
     ids = _ids(plan, "organizations", offsets, ORGANIZATIONS_EVERY)
-    return _made(ids, ("name", _two(plan, "organizations.name", offsets, _KIND, _TRADE)))
+    return {"id": pa.array(ids), "name": _two(plan, "organizations.name", offsets, _KIND, _TRADE)}
 
 
-def _users(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
+def _users(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
     """Their names change."""
     ids = _ids(plan, "users", offsets, USERS_EVERY)
     org = _referred(plan, "users.org_id", ids, USERS_EVERY, ORGANIZATIONS_EVERY)
-    return _made(ids, ("org_id", number(org)), ("name", _two(plan, "users.name", offsets, _FIRST, _LAST)))
+    name = _two(plan, "users.name", offsets, _FIRST, _LAST)
+    return {"id": pa.array(ids), "org_id": pa.array(org), "name": name}
 
 
-def _accounts(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
+def _accounts(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
     """Their balances change."""
     ids = _ids(plan, "accounts", offsets, ACCOUNTS_EVERY)
     org = _referred(plan, "accounts.org_id", ids, ACCOUNTS_EVERY, ORGANIZATIONS_EVERY)
     balance = below(plan.seed, "accounts.balance", offsets, 20_000) - 10_000
-    return _made(ids, ("org_id", number(org)), ("balance", number(balance)))
+    return {"id": pa.array(ids), "org_id": pa.array(org), "balance": pa.array(balance)}
 
 
-def _auctions(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
+def _auctions(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
     """Their ends are put off, or brought forward."""
     ids = _ids(plan, "auctions", offsets, AUCTIONS_EVERY)
     seller = _referred(plan, "auctions.seller", ids, AUCTIONS_EVERY, USERS_EVERY)
-    item = text(choices(plan.seed, "auctions.item", ids, _ITEM))
-    end = moment(times + below(plan.seed, "auctions.end_time", offsets, LONGEST_MS))
-    return _made(ids, ("seller", number(seller)), ("item", item), ("end_time", end))
+    item = choices(plan.seed, "auctions.item", ids, _ITEM)
+    end = moments(times + below(plan.seed, "auctions.end_time", offsets, LONGEST_MS))
+    return {"id": pa.array(ids), "seller": pa.array(seller), "item": item, "end_time": end}
 
 
-def _bids(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
+def _bids(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
     ids = offsets + 1
     buyer = _referred(plan, "bids.buyer", ids, 1, USERS_EVERY)
     auction = _referred(plan, "bids.auction_id", ids, 1, AUCTIONS_EVERY)
     amount = below(plan.seed, "bids.amount", offsets, 10_000) + 1
-    return _made(
-        ids,
-        ("buyer", number(buyer)),
-        ("auction_id", number(auction)),
-        ("amount", number(amount)),
-        ("bid_time", moment(times)),
-    )
+    whole = {"id": ids, "buyer": buyer, "auction_id": auction, "amount": amount}
+    return {**{name: pa.array(numbers) for name, numbers in whole.items()}, "bid_time": moments(times)}
 
 
 _ID = ("id", "bigint")

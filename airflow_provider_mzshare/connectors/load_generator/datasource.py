@@ -17,9 +17,9 @@ from pyspark.sql.types import StructType
 
 from airflow_provider_mzshare.connectors.load_generator.generators import records
 from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range, split
+from airflow_provider_mzshare.connectors.records import CHUNK_DDL, chunks
 
 NAME = "mzshare_load_generator"
-DDL = "key binary, value binary, partition int, offset bigint, timestamp timestamp"
 
 RECORDS_PER_TASK = 100_000
 
@@ -32,7 +32,7 @@ class LoadGeneratorSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        return DDL
+        return CHUNK_DDL
 
     def reader(self, schema: StructType) -> RangeReader:
         lower, upper = (_offsets(json.loads(self.options[name])) for name in ("lower", "upper"))
@@ -101,4 +101,4 @@ def _offsets(named: dict[str, Any]) -> dict[int, int]:
 def _read(plan: GeneratorPlan, part: InputPartition) -> Iterator[pa.RecordBatch]:
     if isinstance(part, Part):
         for span in part.ranges:
-            yield from records(plan, span)
+            yield from chunks(records(plan, span))

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_mzshare.connectors.load_generator import auction
-from airflow_provider_mzshare.connectors.load_generator.draws import Ints, below, decimals, letters
-from airflow_provider_mzshare.connectors.load_generator.fields import Field, Made, number, text
+from airflow_provider_mzshare.connectors.load_generator.draws import Columns, Ints, below, letters
 from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range
-from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.connectors.places import PARTITIONED
+from airflow_provider_mzshare.connectors.records import row_batch
 
 BATCH_RECORDS = 20_000
 BATCH_BYTES = 8 << 20
 
-Make = Callable[[GeneratorPlan, int, Ints, Ints], Made]
+Make = Callable[[GeneratorPlan, int, Ints, Ints], Columns]
 """The rows at some offsets of a partition, with the times they are made at."""
 
 
@@ -37,16 +36,16 @@ class Output:
     partitions: tuple[int, ...] = ()
 
 
-def _counter(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
-    return Made(None, (Field("counter", number(offsets + 1)),))
+def _counter(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
+    return {"counter": pa.array(offsets + 1)}
 
 
-def _key_value(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Made:
+def _key_value(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
     """First every key once, in order; then updates of any of them."""
     drawn = below(plan.seed, f"key:{partition}", offsets, plan.keys)
     keys = np.where(offsets < plan.keys, offsets, drawn) + partition * plan.keys
     values = letters(plan.seed, f"value:{partition}", offsets, plan.value_size)
-    return Made(decimals(keys), (Field("key", number(keys)), Field("value", text(values))))
+    return {"key": pa.array(keys), "value": values}
 
 
 OUTPUTS: Mapping[str, tuple[Output, ...]] = {
@@ -60,7 +59,7 @@ OUTPUTS: Mapping[str, tuple[Output, ...]] = {
 
 
 def records(plan: GeneratorPlan, span: Range) -> Iterator[pa.RecordBatch]:
-    """All of the range in order, as batches of ``INPUT_SCHEMA``."""
+    """All rows of the range in order."""
     make = next(o.make for o in OUTPUTS[plan.generator] if not o.partitions or span.partition in o.partitions)
     step = max(1, min(BATCH_RECORDS, BATCH_BYTES // (plan.value_size + 64)))
     for lower in range(span.lower, span.upper, step):
@@ -69,24 +68,6 @@ def records(plan: GeneratorPlan, span: Range) -> Iterator[pa.RecordBatch]:
 
 def _batch(plan: GeneratorPlan, partition: int, offsets: Ints, make: Make) -> pa.RecordBatch:
     times = plan.begin_ms + (offsets // plan.batch_size + 1) * plan.tick_interval_ms
-    made = make(plan, partition, offsets, times)
-    key = pa.nulls(len(offsets), pa.binary()) if made.key is None else made.key.cast(pa.binary())
-    columns = [
-        key,
-        _json(made.fields).cast(pa.binary()),
-        pa.array(np.full(len(offsets), partition, np.int32)),
-        pa.array(offsets),
-        pa.array(times * 1_000).cast(pa.timestamp("us", "UTC")),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)
-
-
-def _json(fields: tuple[Field, ...]) -> pa.Array:
-    parts: list[pa.Array | str] = []
-    before = "{"
-    for field in fields:
-        quote = '"' if field.value.quoted else ""
-        parts += [f'{before}"{field.name}":{quote}', field.value.texts]
-        before = f"{quote},"
-    parts.append(before.removesuffix(",") + "}")
-    return pc.binary_join_element_wise(*parts, "")
+    at = pa.array(np.full(len(offsets), partition, np.int32)), pa.array(offsets)
+    stamps = pa.array(times * 1_000).cast(pa.timestamp("us", "UTC"))
+    return row_batch(PARTITIONED, at, stamps, make(plan, partition, offsets, times))

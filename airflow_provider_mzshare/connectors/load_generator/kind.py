@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
-from airflow_provider_mzshare.connectors.kind import Clause, ConnectorKind
+from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, Clause, ConnectorKind
 from airflow_provider_mzshare.connectors.load_generator.specs import (
     DATABASE,
     LoadGeneratorExportDetails,
@@ -46,10 +46,9 @@ class LoadGeneratorKind(ConnectorKind[LoadGeneratorSpec]):
     variants_later = ("TPCH", "MARKETING", "DATUMS", "CLOCK")
     variant_field = "generator"
     has_columns = True
+    spark_settings = CHUNK_SETTINGS
     database = DATABASE
-    executor_modules = tuple(
-        f"{_FOLDER}.{name}" for name in ("auction", "datasource", "draws", "fields", "generators", "plan")
-    )
+    executor_modules = tuple(f"{_FOLDER}.{name}" for name in ("auction", "datasource", "draws", "generators", "plan"))
 
     def export(
         self, source: LoadGeneratorSpec, table: TableSpec, reference: ReferenceInfo

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan
 from airflow_provider_mzshare.connectors.offset_log import logged_end
 from airflow_provider_mzshare.connectors.places import PARTITIONED
-from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.core.positions import Position
 
 if TYPE_CHECKING:
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-COLUMNS = INPUT_SCHEMA.names
 
 
 class LoadGeneratorReader:
@@ -31,7 +28,7 @@ class LoadGeneratorReader:
 
     def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
         options = {"plan": self._plan.to_json(), "start": start.to_json(), "max_records": str(max_records)}
-        return self._spark.readStream.format(self._format).options(**options).load().select(*COLUMNS)
+        return self._spark.readStream.format(self._format).options(**options).load()
 
     def bounded(self, lower: Position, upper: Position, *, tasks: int | None = None) -> DataFrame | None:
         if lower == upper:
@@ -42,7 +39,7 @@ class LoadGeneratorReader:
             "upper": upper.to_json(),
             "tasks": str(tasks or 1),
         }
-        return self._spark.read.format(self._format).options(**options).load().select(*COLUMNS)
+        return self._spark.read.format(self._format).options(**options).load()
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """A partition of a generator costs Spark nothing: there is no client to open."""

@@ -17,6 +17,7 @@ from airflow_provider_mzshare.connectors.load_generator.plan import (
     read_incarnation,
 )
 from airflow_provider_mzshare.connectors.load_generator.specs import DATABASE, LoadGeneratorSpec
+from airflow_provider_mzshare.connectors.records import size_of
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import ColumnSpec, Start
 from airflow_provider_mzshare.errors import UpstreamChanged
@@ -118,8 +119,7 @@ class LoadGeneratorUpstream:
             span = Range(int(name), lower[name], min(upper[name], lower[name] + SAMPLES))
             batches = list(records(self._plan, span))
             if batches:
-                seen = [len(row["key"] or b"") + len(row["value"]) for b in batches for row in b.to_pylist()]
-                sizes[name] = sum(seen) / len(seen)
+                sizes[name] = sum(map(size_of, batches)) / span.records
         return sizes
 
     def close(self) -> None:

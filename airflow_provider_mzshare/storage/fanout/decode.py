@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.places import Lane
-from airflow_provider_mzshare.connectors.records import input_schema
-from airflow_provider_mzshare.formats.base import Errors, Field, Reader, Reading, Records, utf8
+from airflow_provider_mzshare.connectors.records import ROW, as_records
+from airflow_provider_mzshare.formats.base import Batch, Errors, Field, ReadBatch, Reading, utf8
 from airflow_provider_mzshare.storage.fanout.hashing import Digest, Lanes, RowHash, hash_rows, hash_table, row_hash
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
@@ -64,9 +64,9 @@ class Readers:
 
     def __init__(self, plan: FanoutPlan) -> None:
         self._plan = plan
-        self._made: dict[str, Reader] = {}
+        self._made: dict[str, ReadBatch] = {}
 
-    def of(self, member: MemberPlan) -> Reader:
+    def of(self, member: MemberPlan) -> ReadBatch:
         if member.format not in self._made:
             asked = [each.asked for each in self._plan.members if each.format == member.format]
             self._made[member.format] = member.decoder.reader(asked)
@@ -83,11 +83,11 @@ class SharedBatch:
     """One batch, from which members are decoded; every column is made when the first one asks for it."""
 
     def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, readers: Readers) -> None:
-        # Spark gives timestamps the session's zone, and large types if it is told to.
-        self._place, schema = ticks.place, input_schema(ticks.place)
-        self._batch = _with_times_held(batch.select(schema.names).cast(schema))
+        self._place = ticks.place
+        self._batch = _with_times_held(as_records(batch, self._place))
         self._readers, self._ticks = readers, ticks
-        self._records = Records(self._batch)
+        rows = self._batch.column(ROW) if ROW in self._batch.schema.names else None
+        self._records = Batch(self._batch, rows)
         self._readings: dict[str, Reading] = {}
         self._shared: dict[Hashable, _Column] = {}
         self._parts: dict[tuple[Lane, ...], SharedBatch] = {}

@@ -1,4 +1,4 @@
-"""How much a pass has read, once for all members: records, and the bytes of their keys and values."""
+"""How much a pass has read, once for all members: records or rows, and their bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from airflow_provider_mzshare.connectors.records import size_of
 
 ROLE = "received"
 """Of the result row that belongs to no member."""
@@ -30,8 +31,7 @@ class Received:
 
 
 def received_in(batch: pa.RecordBatch) -> Received:
-    size = sum(pc.sum(pc.binary_length(batch.column(name))).as_py() or 0 for name in ("key", "value"))
-    return Received(batch.num_rows, size)
+    return Received(batch.num_rows, size_of(batch))
 
 
 def received(rows: Iterable[Mapping[str, Any]]) -> Received:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from airflow_provider_mzshare.connectors.places import Place
+from airflow_provider_mzshare.connectors.records import from_spark
 from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, Rows, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
@@ -41,13 +42,13 @@ _ERROR_LENGTH = 500
 
 
 def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterator[pa.RecordBatch]:
-    """One task of the pass: records in (``input_schema``), one batch of ``RESULT_SCHEMA`` out if there was a row."""
+    """One task of the pass: what Spark gives in, one batch of ``RESULT_SCHEMA`` out if there was a record."""
     plan = FanoutPlan.from_json(plan_json)
     readers, ticks = Readers(plan), TickNumbers(plan.tick, plan.ends, plan.place)
     outputs = [_MemberOutput(member, plan.file_prefix) for member in plan.members]
     received, count = Received(), Count(plan.counts)
     try:
-        for batch in batches:
+        for batch in from_spark(batches):
             received += received_in(batch)
             count.tell(received.messages)
             for piece in _pieces(batch) if outputs else ():

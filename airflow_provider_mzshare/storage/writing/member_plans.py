@@ -5,6 +5,7 @@ from __future__ import annotations
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.formats.registry import format_named, format_target
 from airflow_provider_mzshare.storage.fanout.hashing import row_hash
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
@@ -23,7 +24,7 @@ def member_plan(
         stop_on_error=spec.on_decode_error == "stop",
         partitions=partitions_of(spec),
         text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
-        envelope=spec.envelope,
+        envelope=envelope_named(spec.envelope).name,
         hash_version=row_hash(hash_version).version,
         place=place,
     )

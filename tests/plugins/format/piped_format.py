@@ -11,13 +11,13 @@ from functools import cached_property
 import pyarrow as pa
 
 from airflow_provider_mzshare.formats.base import (
+    Batch,
     Column,
     Errors,
     Field,
     Format,
-    Reader,
+    ReadBatch,
     Reading,
-    Records,
     TableColumns,
 )
 from airflow_provider_mzshare.formats.columns import convert
@@ -35,12 +35,12 @@ class Piped(Format):
     def fields(self, columns: Sequence[tuple[str, str]]) -> Sequence[Field]:
         return range(1, len(columns) + 1)
 
-    def reader(self, tables: Sequence[TableColumns]) -> Reader:
+    def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         return PipedReading
 
 
 class PipedReading(Reading):
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Batch) -> None:
         self._records, self._parser = records, JsonParser(exact=True)
 
     @cached_property

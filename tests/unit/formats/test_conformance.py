@@ -7,7 +7,8 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import pairwise
 
 import pyarrow as pa
@@ -15,22 +16,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_mzshare.connectors.places import PARTITIONED
+from airflow_provider_mzshare.connectors.records import chunks, from_spark, row_batch
 from airflow_provider_mzshare.control.sql.script import parse_script, print_statement
 from airflow_provider_mzshare.core.arrow_types import arrow_type
 from airflow_provider_mzshare.core.schema import TYPES
-from airflow_provider_mzshare.formats.base import Records, TableColumns
+from airflow_provider_mzshare.formats.base import Batch, TableColumns
 from airflow_provider_mzshare.formats.registry import FORMATS, format_target, sql_word
-from airflow_provider_mzshare.storage.fanout.decode import Decoded, decode_batch
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, SharedBatch, decode_batch
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema
 from airflow_provider_mzshare.storage.writing.shipping import pack_writer
 from tests.support.decoding_table import FIELDS
 from tests.support.plugins import FORMAT, installed
-from tests.unit.storage.fanout.records import TICK, batch_of, decode_one, member
+from tests.unit.storage.fanout.records import MICROS, TICK, batch_of, decode_one, member
 
 with installed(FORMAT, FORMATS):
     NAMES = tuple(FORMATS)
-    WITH_COLUMNS = tuple(name for name in NAMES if FORMATS.get(name).takes_columns)
+    OF_ROWS = tuple(name for name in NAMES if FORMATS.get(name).own_columns)
+    OF_RECORDS = tuple(name for name in NAMES if name not in OF_ROWS)
+    WITH_COLUMNS = tuple(name for name in OF_RECORDS if FORMATS.get(name).takes_columns)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -60,14 +66,13 @@ def tables(name: str) -> tuple[MemberPlan, ...]:
     """All shapes that a table of the format can have."""
     found = FORMATS.get(name)
     include = tuple((what, f"k_{what}") for what in ("key", "partition", "offset", "timestamp"))
-    plain = [] if found.own_columns else [member(id="plain", format=name, include=include)]
+    plain = member(id="plain", format=name, include=include)
     if not found.takes_columns:
-        return tuple(plain)
+        return (plain,)
     taken = [type_name for type_name in ALL_TYPES if not found.refuses(type_name)]
     wide = tuple((f"c{number}", type_name) for number, type_name in enumerate(taken))
     singles = [member(("c0", type_name), id=type_name, format=name) for type_name in taken]
-    texts = [member(("c0", "text"), id="as text", format=name, text_columns=("c0",))] if found.own_columns else []
-    return (*plain, *singles, *texts, member(*wide, id="wide", format=name, include=include))
+    return (plain, *singles, member(*wide, id="wide", format=name, include=include))
 
 
 def decoded(name: str, values: Sequence[bytes | None], first: int = 0) -> dict[str, Decoded]:
@@ -79,7 +84,7 @@ def offsets(part: object) -> list[int]:
     return part.batch.column("_mz_offset").to_pylist() if part else []  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_every_record_is_a_row_or_an_error_of_every_table(name: str) -> None:
     found = decoded(name, RECORDS)
     for table in tables(name):
@@ -90,7 +95,7 @@ def test_every_record_is_a_row_or_an_error_of_every_table(name: str) -> None:
             got.data.batch.validate(full=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_null_and_no_bytes_are_told_apart(name: str) -> None:
     """NULL, a tombstone, is NULL or an error; it is never the empty value."""
     for table in tables(name):
@@ -102,7 +107,7 @@ def test_null_and_no_bytes_are_told_apart(name: str) -> None:
         assert null != empty
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_errors_never_quote_the_record(name: str) -> None:
     token = b"sesame7391"
     values = [token, b'{"c0":"' + token + b'"', b'{"c0":"' + token + b'"}', token + b"\xff", token + b"|" + token]
@@ -111,7 +116,7 @@ def test_errors_never_quote_the_record(name: str) -> None:
         assert not [text for text in texts if token.decode() in text]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_any_split_into_batches_gives_the_same_rows_errors_and_hashes(name: str) -> None:
     values = SMALL * 2
     random.Random(11).shuffle(values)
@@ -132,7 +137,7 @@ binary = st.one_of(
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 @settings(max_examples=15, deadline=None)
 @given(values=st.lists(binary, min_size=1, max_size=12), data=st.data())
 def test_fuzz_gives_rows_or_errors_however_it_is_split(
@@ -158,7 +163,7 @@ def check_same(whole: dict[str, Decoded], parts: Sequence[dict[str, Decoded]]) -
                 ), table
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", OF_RECORDS)
 def test_rows_do_not_depend_on_what_other_tables_need(name: str) -> None:
     together = decoded(name, SMALL)
     for table in tables(name):
@@ -185,7 +190,7 @@ def _as_line(type_name: str, sent: str) -> bytes | None:
     return text.encode() if fine else None
 
 
-WRITERS: dict[str, Callable[[str, str], bytes | None]] = {"json": _as_object, "none": _as_object, "piped": _as_line}
+WRITERS: dict[str, Callable[[str, str], bytes | None]] = {"json": _as_object, "piped": _as_line}
 """How a format writes a record of one field that is given as JSON; None where it has no way to say that."""
 
 
@@ -212,11 +217,117 @@ def test_a_bad_field_harms_only_the_tables_that_use_it(name: str) -> None:
     found = FORMATS.get(name)
     columns = (("c0", "bigint"), ("c1", "bigint"))
     assert len(found.fields(columns)) == 2
-    reading = found.reader([TableColumns(columns)])(Records(batch_of(RECORDS[:10])))
+    reading = found.reader([TableColumns(columns)])(Batch(batch_of(RECORDS[:10])))
     for field in found.fields(columns):
         column = reading.field(field, "bigint", as_text=False)
         assert column.values.type == arrow_type("bigint")
         assert all(column.values[row].as_py() is None for row in column.errors)
+
+
+# ── rows, of whatever types ───────────────────────────────────────────────────────────────────────────────────────────
+
+GOOD = {
+    f"{row} {number}": (type_name, expected)
+    for row, (type_name, cases) in FIELDS.items()
+    for number, (_, expected) in enumerate(cases)
+    if not (isinstance(expected, str) and expected.startswith('field "a": '))
+}
+"""Values that some column can hold, and its type."""
+WIDE = tuple((f"c{number}", type_name) for number, (type_name, _) in enumerate(GOOD.values()))
+
+
+def rows_of(columns: Mapping[str, pa.Array], first: int = 0) -> pa.RecordBatch:
+    count = len(next(iter(columns.values())))
+    at = pa.array([0] * count, pa.int32()), pa.array(range(first, first + count), pa.int64())
+    return row_batch(PARTITIONED, at, pa.array([MICROS] * count, pa.timestamp("us", "UTC")), columns)
+
+
+def wide_rows() -> pa.RecordBatch:
+    """In row n, column n is NULL and all others have their value."""
+    count = len(WIDE)
+    return rows_of(
+        {
+            name: pa.array([None if row == number else value for row in range(count)], arrow_type(type_name))
+            for number, ((name, type_name), (_, value)) in enumerate(zip(WIDE, GOOD.values(), strict=True))
+        }
+    )
+
+
+def read_rows(batch: pa.RecordBatch, *tables: MemberPlan) -> dict[str, Decoded]:
+    return decode_batch(batch, FanoutPlan(TICK, tables))
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_rows_are_what_the_upstream_gave(name: str) -> None:
+    got = read_rows(wide_rows(), member(*WIDE, format=name))["u1"]
+    assert got.errors is None
+    assert got.data is not None
+    for number, row in enumerate(got.data.batch.to_pylist()):
+        for column, ((field, _), (_, value)) in enumerate(zip(WIDE, GOOD.values(), strict=True)):
+            assert row[field] == (None if column == number else value)
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_any_split_of_rows_and_any_other_table_gives_the_same(name: str) -> None:
+    batch = wide_rows()
+    tables = [member(column, id=column[0], format=name) for column in WIDE] + [member(*WIDE, id="wide", format=name)]
+    whole = read_rows(batch, *tables)
+    cuts = [0, 1, 5, 5, batch.num_rows]
+    check_same(whole, [read_rows(batch.slice(low, high - low), *tables) for low, high in pairwise(cuts)])
+    for table in tables:
+        (alone,) = read_rows(batch, table).values()
+        assert alone == whole[table.table_id]
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+def test_a_table_takes_what_it_lists_and_wider_types_than_were_given(name: str) -> None:
+    given_rows = rows_of({"a": pa.array([1], pa.int16()), "b": pa.array([2], pa.int64())})
+    (got,) = read_rows(given_rows, member(("b", "bigint"), ("a", "numeric(9,0)"), format=name)).values()
+    assert got.data is not None
+    assert got.data.batch.select(["b", "a"]).to_pylist() == [{"b": 2, "a": Decimal(1)}]
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (pa.array([7]), "7"),
+        (pa.array([True]), "true"),
+        (pa.array(["x"]), "x"),
+        (pa.array([None], pa.int32()), None),
+        (pa.array([Decimal("1.10")]), "1.10"),
+        (pa.array([1_700_000_000_123], pa.timestamp("ms", "UTC")), "2023-11-14 22:13:20.123Z"),
+    ],
+)
+def test_a_column_taken_as_text(name: str, values: pa.Array, text: str | None) -> None:
+    (got,) = read_rows(rows_of({"v": values}), member(("v", "text"), format=name, text_columns=("v",))).values()
+    assert got.data is not None
+    assert got.data.batch.column("v").to_pylist() == [text]
+
+
+@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize(
+    "given_column", [{"v": pa.array([2**40])}, {"v": pa.array([b"\xff"])}, {"other": pa.array([1])}]
+)
+def test_what_an_upstream_no_longer_gives_fails_that_table_and_changes_no_value(
+    name: str, given_column: dict[str, pa.Array]
+) -> None:
+    batch = rows_of({"fine": pa.array(["x"]), **given_column})
+    type_name = "text" if pa.types.is_binary(batch.column("row").type[-1].type) else "integer"
+    plan = FanoutPlan(TICK, (member(("v", type_name), format=name), member(("fine", "text"), id="u2", format=name)))
+    shared = SharedBatch(batch, TickNumbers(TICK, {}, PARTITIONED), Readers(plan))
+    with pytest.raises((pa.ArrowInvalid, KeyError)):
+        shared.decode(plan.members[0])
+    assert shared.decode(plan.members[1]).data is not None
+
+
+def test_chunks_carry_rows_through_spark() -> None:
+    batches = [wide_rows(), rows_of({"a": pa.array([], pa.int64())}), rows_of({"a": pa.array([1])}).slice(0, 1)]
+    sent = pa.Table.from_batches(chunks(batches)).combine_chunks().to_batches()
+    assert [batch.schema.names for batch in sent] == [["chunk"]]
+    assert list(from_spark(sent)) == batches
+    records = batch_of([b"x"])
+    assert list(from_spark([records])) == [records], "records come as they are"
 
 
 # ── what the rest of the program asks ─────────────────────────────────────────────────────────────────────────────────
@@ -262,12 +373,18 @@ class Refuse(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Refuse())
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
-from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.connectors.places import PARTITIONED
+from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA, row_batch
 import airflow_provider_mzshare, pyarrow as pa
 assert {packed!r} in airflow_provider_mzshare.__file__
-plan = FanoutPlan(1, (MemberPlan("u1", {format_target(name)!r}, (), (("key", "k"),), "", ""),))
 rows = [{{"key": b"k", "value": b"{{}}", "partition": 0, "offset": 0, "timestamp": None}}]
 batch = pa.RecordBatch.from_pylist(rows, schema=INPUT_SCHEMA)
+columns, include = (), (("key", "k"),)
+if {name in OF_ROWS}:
+    placed = [batch.column(column) for column in ("partition", "offset", "timestamp")]
+    batch = row_batch(PARTITIONED, placed[:2], placed[2], {{"a": pa.array([1])}})
+    columns, include = (("a", "bigint"),), ()
+plan = FanoutPlan(1, (MemberPlan("u1", {format_target(name)!r}, columns, include, "", ""),))
 print(decode_batch(batch, FanoutPlan.from_json(plan.to_json()))["u1"].data.batch.num_rows)
 """
     ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=120, check=False)

@@ -1,15 +1,13 @@
-"""Members that take some partitions of a source, and tables whose columns are the upstream's own."""
+"""Members that take some partitions of a source."""
 
 from __future__ import annotations
-
-import json
 
 import pyarrow as pa
 
 from airflow_provider_mzshare.formats.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, decode_batch
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
-from tests.unit.storage.fanout.records import TICK, batch_of, decode_one, member
+from tests.unit.storage.fanout.records import TICK, batch_of, member
 
 GOOD = [b'{"a":1}', b'{"a":2}', b'{"a":"bad"}']
 
@@ -38,13 +36,13 @@ def test_a_member_takes_the_records_of_its_partitions_and_no_others() -> None:
 
 
 def test_of_a_batch_without_any_of_them_it_gets_nothing() -> None:
-    table = member(("a", "bigint"), partitions=(7,), format="none")
+    table = member(("a", "bigint"), partitions=(7,))
     assert decoded(table, mixed()) == Decoded(None, None)
 
 
 def test_ticks_of_a_group_are_told_by_the_records_own_partition() -> None:
     ends = {"0": (1,), "1": (12,), "2": (20,)}
-    table = member(("a", "bigint"), partitions=(1, 2), format="none")
+    table = member(("a", "bigint"), partitions=(1, 2))
     found = decoded(table, mixed(), ends)
     assert found.data is not None
     assert found.errors is not None
@@ -68,21 +66,6 @@ def test_members_of_the_same_partitions_share_one_parse(monkeypatch) -> None:
     found = decode_batch(mixed(), FanoutPlan(TICK, tables))
     assert parsed == [3, 3]
     assert all(same(found[f"u{n}"], found[f"u{n % 2}"]) for n in range(8))
-
-
-def test_the_upstreams_own_columns_are_typed_fields() -> None:
-    table = member(("id", "bigint"), ("name", "text"), format="none")
-    assert decode_one(table, b'{"id":1,"name":"x","more":2}') == {"id": 1, "name": "x"}
-    assert decode_one(table, b'{"id":1,"name":2}') == 'field "name": expected text, got number'
-
-
-def test_text_columns_hold_what_is_there_as_text() -> None:
-    table = member(("v", "text"), format="none", text_columns=("v",))
-    for value, text in [
-        (7, "7"), ("x", "x"), (True, "true"), (None, None), ([1, "a"], '[1,"a"]'), ({"b": 1}, '{"b":1}')
-    ]:  # fmt: skip
-        assert decode_one(table, json.dumps({"v": value}).encode()) == {"v": text}
-    assert decode_one(table, b'{"v":1.10}') == {"v": "1.10"}, "with the digits it was sent with"
 
 
 def test_a_plan_with_partitions_travels() -> None:
