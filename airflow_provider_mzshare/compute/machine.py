@@ -1,8 +1,9 @@
-"""What this machine has room for. A container's own limits count, where it has some."""
+"""Which machine this is, and what it has room for. A container's own limits count, where it has some."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,20 @@ import psutil
 GIB = 1 << 30
 APP_GIB = 2
 """What a driver takes with its Python workers, unless its settings say otherwise."""
+_BOOT, _PIDS = Path("/proc/sys/kernel/random/boot_id"), "/proc/self/ns/pid"
 _CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+@cache
+def machine_identity() -> str | None:
+    """One boot of one machine, as seen from this container: among processes that say the same, a pid means the same.
+
+    None where the system does not tell.
+    """
+    try:
+        return f"{_BOOT.read_text(encoding='ascii').strip()}/{os.readlink(_PIDS)}"
+    except OSError:
+        return None
 
 
 def default_backfills(cores: int | None = None, memory: int | None = None) -> int:

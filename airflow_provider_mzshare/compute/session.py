@@ -42,13 +42,9 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.sql.streaming.minBatchesToRetain": "10",
-        # So often do running tasks say how far they are. Kafka's older reader, Spark's default for batches, never does.
+        # So often do running tasks say how far they are.
         "spark.executor.heartbeatInterval": "3s",
-        "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.streaming.stopTimeout": "60s",
-        # A reader of Kafka per partition is kept from tick to tick: a new one takes as long as many small reads. Only
-        # so many, as each holds two connections to the brokers and what it has fetched ahead.
-        "spark.kafka.consumer.cache.capacity": "512",
     }
     if master.startswith("local"):
         # Nothing of a single-machine app is reachable from elsewhere.

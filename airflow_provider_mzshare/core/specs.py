@@ -20,7 +20,7 @@ from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, check_type
 
 DAY_SECONDS = 86_400
-FIND_KIND = "airflow_provider_mzshare.connectors.registry:find_kind"
+READ_DETAILS = "airflow_provider_mzshare.connectors.registry:read_details"
 
 
 class Spec(BaseModel):
@@ -102,7 +102,7 @@ class ExportDetails(Spec):
 def _details_by_kind(value: Any) -> Any:
     """As their kind reads them. Connectors stand above this package, so their registry is found by its name."""
     if isinstance(value, Mapping):
-        return load(FIND_KIND)(str(value.get("kind"))).details.model_validate(value)
+        return load(READ_DETAILS)(value)
     return value
 
 
@@ -129,7 +129,7 @@ class TableSpec(Spec):
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
-    """The name of a registered one: whoever reads a stored spec looks whether it is."""
+    """The name of one; who fills or prints the table looks it up."""
     on_decode_error: Literal["record", "stop"] = "record"
     retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
     snapshot: bool = True

@@ -1,4 +1,4 @@
-"""Named places where a test may kill, stop or fail an app: ``MZSHARE_CRASH=label[@nth][:kill|stop|raise]``.
+"""Named places where a test may kill, hold or fail an app: ``MZSHARE_CRASH=label[@nth][:kill|hold=FILE|raise]``.
 
 Unset, a crash point costs one dictionary look-up. The labels are listed here so that a test can hold that every one of
 them is tried.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections import Counter
+from pathlib import Path
 
 LABELS = (
     "offsets_known",
@@ -62,8 +64,12 @@ def _act(label: str, action: str) -> None:
         # The whole process group, so that the JVM does not outlive its driver by a heartbeat.
         leads = os.getpgrp() == os.getpid()
         os.killpg(os.getpgrp(), signal.SIGKILL) if leads else os.kill(os.getpid(), signal.SIGKILL)
-    elif action == "stop":
-        os.kill(os.getpid(), signal.SIGSTOP)
+    elif action.startswith("hold="):
+        # Its other threads go on: whoever stops the process can see to it that none of them holds the catalog's lock.
+        told = Path(action.removeprefix("hold="))
+        told.touch()
+        while told.exists():
+            time.sleep(0.02)
     elif action == "raise":
         raise Crashed(label)
     else:

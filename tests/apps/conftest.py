@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_mzshare.compute.jars import spark_jars
 from airflow_provider_mzshare.compute.session import DELTA_CONF, open_session
+from airflow_provider_mzshare.connectors.registry import kinds
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.writing.shipping import pack_writer
@@ -28,7 +29,7 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
         master="local[2]",
         jars=spark_jars(jars),
         scratch=folder,
-        conf=DELTA_CONF,
+        conf=DELTA_CONF | {name: value for kind in kinds() for name, value in kind.spark_settings.items()},
         py_files=[pack_writer(folder)],
     ) as session:
         yield session

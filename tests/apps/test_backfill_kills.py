@@ -24,6 +24,7 @@ from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.crashpoints import BACKFILL_LABELS, VARIABLE
 from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_logs, check_same_as_sibling, in_ticks, mint, records
 from tests.support.kafka import create_topic, groups, produce
+from tests.support.processes import stop_holding_no_lock
 from tests.support.stack import Stack
 from tests.support.waiting import wait_until
 
@@ -154,11 +155,14 @@ def test_killed_when_it_has_just_found_itself_without_tables(stack: Stack, sourc
 
 @pytest.mark.full(seconds=40)
 def test_a_stopped_backfill_that_wakes_up_after_the_cutover_changes_nothing(stack: Stack, source: ItemId) -> None:
-    # It stops itself with the files of the followed tick written and nothing committed.
-    with launched(stack, "files_written@2:stop") as zombie:
+    # It is stopped with the files of the followed tick written and nothing committed.
+    held = stack.folder / "held"
+    with launched(stack, f"files_written@2:hold={held}") as zombie:
         drive_to("following", stack, source)
         assert zombie.pid is not None
-        wait_until(lambda: _is_stopped(zombie.pid), 60, "the backfill to stop itself")
+        wait_until(held.exists, 60, "the backfill to have the files of its second group")
+        stop_holding_no_lock(zombie.pid, stack.folder / "catalog.db")
+        held.unlink()
         finish(stack, source)
         os.kill(zombie.pid, signal.SIGCONT)
         wait_until(lambda: stack.launcher.status(zombie) == "gone", 60, "the zombie to end")
@@ -195,8 +199,3 @@ def test_an_app_that_dies_at_every_start_is_given_up_table_by_table_and_a_resume
     check_same_as_sibling(stack, source)
     stack.check(topic, [NUMBERS])
     check_logs(stack, source, NAMES)
-
-
-def _is_stopped(pid: int) -> bool:
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"

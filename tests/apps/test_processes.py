@@ -21,6 +21,7 @@ from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.crashpoints import LABELS, VARIABLE
 from tests.support.arrivals import check_logs
 from tests.support.kafka import Record, create_topic, produce
+from tests.support.processes import stop_holding_no_lock
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
@@ -116,18 +117,22 @@ def test_a_stopped_app_that_wakes_up_after_its_lease_is_fenced(
     topic = create_topic(kafka, 2)
     source = detached.create("events", topic, TABLES)
     produce(kafka, topic, records(0, 100))
-    # It stops itself with files written and nothing committed: the worst moment to wake up from.
-    monkeypatch.setenv(VARIABLE, "files_written@2:stop")
+    # It is stopped with files written and nothing committed: the worst moment to wake up from.
+    held = detached.folder / "held"
+    monkeypatch.setenv(VARIABLE, f"files_written@2:hold={held}")
     old = detached.launch(source)
     monkeypatch.delenv(VARIABLE)
     detached.wait_caught_up(source, NAMES, timeout=120)
     produce(kafka, topic, records(100, 100))
-    wait_until(lambda: bool(detached.store(source).load().pending), 60, "the old app's last tick")
+    wait_until(held.exists, 60, "the old app's last tick")
+    assert old.pid is not None
+    stop_holding_no_lock(old.pid, detached.folder / "catalog.db")
+    held.unlink()
+    assert detached.store(source).load().pending
 
     new = detached.launch(source)
     produce(kafka, topic, records(200, 100))
     detached.wait_caught_up(source, NAMES, timeout=120)
-    assert old.pid is not None
     os.kill(old.pid, signal.SIGCONT)
     wait_until(lambda: gone(detached, old), 60, "the old app to end")
     assert detached.job(old.job_id).state == "fenced"

@@ -16,8 +16,8 @@ from pathlib import Path
 from sqlalchemy import select
 
 from airflow_provider_mzshare.compute.jars import default_folder
-from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.apps.test_shared_read import COLUMNS, record
@@ -39,7 +39,7 @@ def main(seconds: float, count: int) -> None:
     with tempfile.TemporaryDirectory(prefix="mzshare-live-") as name:
         folder = Path(name)
         with EmbeddedKafka(folder / "kafka", jars=default_folder()) as kafka:
-            stack = Stack(folder / "home", kafka, Catalog(f"sqlite:///{folder / 'catalog.db'}"))
+            stack = Stack(folder / "home", kafka, open_catalog(f"sqlite:///{folder / 'catalog.db'}"))
             topic = create_topic(kafka, 4)
             tables = [Table(f"t{n}", COLUMNS) for n in range(count)]
             source = stack.create("live", topic, tables, SourceSettings())

@@ -14,8 +14,8 @@ from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.members import CatalogMember
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
-from airflow_provider_mzshare.control.catalog.log.writers import CatalogMember
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,14 @@ def write_app(folder: Path) -> Path:
     return path
 
 
+def id_in(folder: Path) -> str:
+    """A run may be found by its id alone: tests that run side by side need ids of their own, as real jobs have."""
+    return f"ingest-{folder.name}-{sha256(str(folder).encode()).hexdigest()[:8]}"
+
+
 def job_in(folder: Path, *, name: str = "public.s") -> AppJob:
     return AppJob(
-        job_id=f"ingest-{folder.name}",
+        job_id=id_in(folder),
         source_id="u1",
         source_name=name,
         catalog_url=f"postgresql+psycopg://u:{SECRET}@h/d",
@@ -69,5 +75,6 @@ def started(
     handle = launcher.start(job_in(folder, name=name))
     handles.append(handle)
     facts = folder / "facts.json"
-    wait_until(facts.exists, 20, "the app to write its facts")
+    wait_until(lambda: facts.exists() or launcher.status(handle) == "gone", 120, "the app to write its facts")
+    assert facts.exists(), f"the app has ended: {list(launcher.logs(handle))}"
     return handle, json.loads(facts.read_text())

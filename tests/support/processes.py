@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
 
+from tests.support.waiting import wait_until
+
 # Started by the standard library once per process; it ends with us by design.
 OURS_UNTIL_EXIT = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+
+
+def stop_holding_no_lock(pid: int, catalog: Path) -> None:
+    """A process that is stopped in the middle of a transaction keeps everybody from the catalog, and that is not what
+    a test of zombies is about.
+    """
+    for _ in range(100):
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, 10, f"{pid} to stop")
+        with closing(sqlite3.connect(catalog, timeout=1, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                os.kill(pid, signal.SIGCONT)
+                time.sleep(0.1)
+            else:
+                return
+    raise AssertionError(f"{pid} always holds the catalog's lock")
+
+
+def kill_all_in(folder: Path) -> None:
+    """Whatever works in a folder below this one, as apps do in theirs, whoever knows of it."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if Path(process.cwd()).is_relative_to(folder):
+                process.kill()
 
 
 def left_behind(folder: Path, patience: float = 10.0) -> list[str]:

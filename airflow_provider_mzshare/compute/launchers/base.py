@@ -15,15 +15,17 @@ from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.settings import Settings
 
 Liveness = Literal["alive", "gone", "unknown"]
-"""``unknown``: not to be told from here, as for a process of another machine."""
+"""Of the app itself, which commits, whatever it has started beside it. ``gone`` is known for sure: what the run held is
+given to others at once. ``unknown``: not to be told from here, as for a process of another machine."""
 
 
 @dataclass(frozen=True)
 class Handle:
     """A run. ``started`` belongs to ``pid``: together they name a process for ever, a pid alone does not.
 
-    Host, pid and start are those that the app notes of itself. A launcher that knows its runs by other names has the
-    job's id and folder to know them by.
+    ``machine`` says what the pid is a number of: containers may share a host's name. None where that is not known.
+    All four are those that the app notes of itself. A launcher that knows its runs by other names has the job's id and
+    folder to know them by.
     """
 
     job_id: str
@@ -31,6 +33,7 @@ class Handle:
     host: str
     pid: int | None = None
     started: float | None = None
+    machine: str | None = None
 
 
 class Runs(Protocol):

@@ -20,11 +20,13 @@ from airflow_provider_mzshare.compute.launchers.apps import find_app
 from airflow_provider_mzshare.compute.launchers.base import Handle, Liveness
 from airflow_provider_mzshare.compute.launchers.environment import JOB_MARK, app_environment
 from airflow_provider_mzshare.compute.launchers.log_file import read_lines
+from airflow_provider_mzshare.compute.machine import machine_identity
 from airflow_provider_mzshare.errors import LaunchFailed
 from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
 
 _NOTE = "process.json"
+_NOTED = ("host", "machine", "pid", "started")
 _SAME_START_SECONDS = 2.0
 """Start times are counted from the boot time, which moves a little when the clock is set."""
 _POLL_SECONDS = 0.2
@@ -96,7 +98,7 @@ class ProcessLauncher:
             step = BACKFILL_NICE if job.kind == "backfill" else self._nice
             if step:
                 process.nice(min(19, process.nice() + step))
-        return Handle(job.job_id, job.folder, socket.gethostname(), pid, started)
+        return _here(job.job_id, job.folder, pid, started)
 
     def find(self, job_id: str, folder: Path) -> Handle | None:
         """A run of this machine: by the note of its start, or by its mark alone should that be missing."""
@@ -105,11 +107,11 @@ class ProcessLauncher:
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if os.getsid(process.pid) == process.pid and process.environ().get(JOB_MARK) == job_id:
-                    return Handle(job_id, folder, socket.gethostname(), process.pid, process.create_time())
+                    return _here(job_id, folder, process.pid, process.create_time())
         return None
 
     def status(self, handle: Handle) -> Liveness:
-        if handle.host != socket.gethostname():
+        if not _is_here(handle):
             return "unknown"
         _reap()
         return "alive" if self._driver(handle) else "gone"
@@ -144,7 +146,7 @@ class ProcessLauncher:
 
     def _driver(self, handle: Handle) -> psutil.Process | None:
         """The run's own process, never another one that was given the same pid later."""
-        if handle.pid is None or handle.started is None or handle.host != socket.gethostname():
+        if handle.pid is None or handle.started is None or not _is_here(handle):
             return None
         try:
             process = psutil.Process(handle.pid)
@@ -156,7 +158,7 @@ class ProcessLauncher:
 
     def _session(self, handle: Handle) -> list[psutil.Process]:
         """What lives in the run's session and carries its mark; a session number alone may be somebody else's."""
-        if handle.pid is None or handle.host != socket.gethostname():
+        if handle.pid is None or not _is_here(handle):
             return []
         found = []
         for process in psutil.process_iter():
@@ -170,6 +172,15 @@ class ProcessLauncher:
         return found
 
 
+def _here(job_id: str, folder: Path, pid: int, started: float | None) -> Handle:
+    return Handle(job_id, folder, socket.gethostname(), pid, started, machine_identity())
+
+
+def _is_here(handle: Handle) -> bool:
+    """Whether its pid is one of ours; after a restart of the machine it is not, whatever bears the number now."""
+    return handle.host == socket.gethostname() and handle.machine in (None, machine_identity())
+
+
 def _reap() -> None:
     """An ended child stays a zombie until somebody asks for its exit code."""
     _children[:] = [child for child in _children if child.poll() is None]
@@ -177,7 +188,7 @@ def _reap() -> None:
 
 def _note(handle: Handle) -> None:
     """An app that dies before it can tell its pid to anybody is known to have died by this."""
-    note = {"job": handle.job_id, "host": handle.host, "pid": handle.pid, "started": handle.started}
+    note = {"job": handle.job_id, **{name: getattr(handle, name) for name in _NOTED}}
     unfinished = handle.folder / f"{_NOTE}.new"
     unfinished.write_text(json.dumps(note), encoding="utf-8")
     unfinished.rename(handle.folder / _NOTE)
@@ -186,6 +197,8 @@ def _note(handle: Handle) -> None:
 def _noted(job_id: str, folder: Path) -> Handle | None:
     try:
         note = json.loads((folder / _NOTE).read_text(encoding="utf-8"))
-        return Handle(job_id, folder, note["host"], note["pid"], note["started"]) if note["job"] == job_id else None
+        if note.pop("job") != job_id:
+            return None
+        return Handle(job_id, folder, **{name: note.get(name) for name in _NOTED})
     except (OSError, ValueError, KeyError):
         return None

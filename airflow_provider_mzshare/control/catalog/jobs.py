@@ -42,6 +42,8 @@ class Job:
     exit_code: int | None
     backfill_id: BackfillId | None = None
     """Set for jobs of kind ``backfill``, which serve some tables of the source and not the source itself."""
+    machine: str | None = None
+    """What ``pid`` is a number of: one boot of one machine, as seen from its container."""
     ui_url: str | None = None
     running_at: int | None = None
     """When it said that it runs: its first work was done, or there was none to do."""
@@ -82,11 +84,13 @@ def create_job(
     return chosen
 
 
-def note_start(session: Session, job_id: JobId, *, pid: int, pid_started: float, host: str) -> bool:
+def note_start(
+    session: Session, job_id: JobId, *, pid: int, pid_started: float, host: str, machine: str | None = None
+) -> bool:
     """``launching`` to ``starting``, told by the app itself. False: given up meanwhile, the app should end."""
     touch_job(session, job_id)
-    values = {"state": "starting", "pid": pid, "pid_started": pid_started, "host": host, "started_at": wall_ms()}
-    return _change(session, job_id, {"launching"}, values)
+    process = {"pid": pid, "pid_started": pid_started, "host": host, "machine": machine}
+    return _change(session, job_id, {"launching"}, {"state": "starting", "started_at": wall_ms(), **process})
 
 
 def set_state(
@@ -191,6 +195,7 @@ def _job(row: JobRow) -> Job:
         launcher=row.launcher,
         master=row.master,
         host=row.host,
+        machine=row.machine,
         pid=row.pid,
         pid_started=row.pid_started,
         folder=row.folder,

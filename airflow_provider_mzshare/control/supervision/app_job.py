@@ -18,6 +18,7 @@ from typing import Any, TypedDict
 import psutil
 
 from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
+from airflow_provider_mzshare.compute.machine import machine_identity
 from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.connectors.base import Reader, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection
@@ -58,6 +59,7 @@ class JobRecord:
                 pid=pid,
                 pid_started=psutil.Process(pid).create_time(),
                 host=socket.gethostname(),
+                machine=machine_identity(),
             )
 
     def running(self) -> None:
@@ -166,6 +168,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
         source = lookup.get_source_item(session, ItemId(job.source_id))
     connection = Connection.from_dict(job.connection) if job.connection else None
     connector = connect(connection, source.spec, source.incarnation)
+    kind = kind_of(source.spec)
     with (
         connector.upstream() as upstream,
         open_session(
@@ -173,7 +176,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
             master=job.master,
             jars=job.jars,
             scratch=job.folder / "scratch",
-            conf={**worker_conf(job.master, kind_of(source.spec).executor_modules), **job.spark_conf},
+            conf={**worker_conf(job.master, kind.executor_modules), **kind.spark_settings, **job.spark_conf},
             py_files=[pack_writer(job.folder)],
         ) as spark,
         closing(connector.reader(spark)) as reader,

@@ -16,10 +16,10 @@ from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import BackfillRow
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
 from airflow_provider_mzshare.control.catalog.log.merging import mergeable
 from airflow_provider_mzshare.control.catalog.log.queue import queue, running_backfills, since_of
-from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.supervision.decisions import (

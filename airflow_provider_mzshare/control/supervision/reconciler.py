@@ -18,6 +18,7 @@ from airflow_provider_mzshare.control.catalog.database.models import JobState
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE, Job
 from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.log.backfills import find_backfill
+from airflow_provider_mzshare.control.catalog.log.leases import give_up_lease
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.actions import (
     Abandon,
@@ -226,7 +227,7 @@ class Reconciler:
             detail = f"job {job_id} on {run.host} was asked to end and has not yet"
             return Outcome(stop.subject, stop.verb, detail, ok=False, hint="mzshare status")
         how = "it did not stop when asked and was killed" if run is not None else "its process never came"
-        self._end(job_id, "stopped", how)
+        self._end(job_id, "stopped", how, run)
         return Outcome(stop.subject, stop.verb, f"job {job_id}: {how}")
 
     def _ended(self, waiting: dict[JobId, Stop], seconds: float, how: str) -> list[Outcome]:
@@ -250,7 +251,7 @@ class Reconciler:
         if run is None or run.status() != "gone":
             return False
         # It may have noted its end between the two looks.
-        self._end(job_id, "lost", "its process is gone")
+        self._end(job_id, "lost", "its process is gone", run)
         return True
 
     def _signal(self, waiting: dict[JobId, Stop], send: Callable[[Run], object]) -> None:
@@ -264,7 +265,7 @@ class Reconciler:
         """Whatever is left of the run on this machine is killed first, so that no second one runs beside it."""
         run = self._run(job_id)
         killed, words = (run.kill(), run.last_words()) if run is not None else (0, "")
-        self._end(job_id, "lost", f"{why}{f'; its last words: {words}' if words else ''}")
+        self._end(job_id, "lost", f"{why}{f'; its last words: {words}' if words else ''}", run)
         return f"job {job_id}: {why}{f', {killed} processes killed' if killed else ''}"
 
     def _tidy(self, job_id: JobId, whole: bool) -> str:
@@ -280,9 +281,13 @@ class Reconciler:
                     remove_folder(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
         return f"scratch of job {job_id}"
 
-    def _end(self, job_id: JobId, state: JobState, error: str) -> bool:
+    def _end(self, job_id: JobId, state: JobState, error: str, run: Run | None) -> None:
+        """Of one that is gone for sure, nobody waits until its lease has stood still."""
+        is_gone = run is not None and run.status() == "gone"
         with self._catalog.write() as session:
-            return job_rows.set_state(session, job_id, state, expect=ACTIVE, error=error)
+            if is_gone:
+                give_up_lease(session, job_rows.get_job(session, job_id))
+            job_rows.set_state(session, job_id, state, expect=ACTIVE, error=error)
 
     def _job(self, job_id: JobId) -> Job:
         with self._catalog.read() as session:

@@ -63,7 +63,7 @@ def run_of(job: job_rows.Job, launchers: Launchers) -> Run | None:
     """The run behind a job: as its app noted it, or as its launcher can find it."""
     runs, folder = launchers.runs_of(job.launcher), Path(job.folder)
     if job.pid is not None and job.host is not None:
-        return Run(job.id, Handle(job.id, folder, job.host, job.pid, job.pid_started), runs)
+        return Run(job.id, Handle(job.id, folder, job.host, job.pid, job.pid_started, job.machine), runs)
     handle = runs.find(job.id, folder)
     return None if handle is None else Run(job.id, handle, runs)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.connectors.registry import AbsentSpec, absence
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.jobs import Job
@@ -22,6 +23,7 @@ from airflow_provider_mzshare.control.catalog.queries.overviews import (
 )
 from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival, pace_of
 from airflow_provider_mzshare.control.lifecycle.locations import data_paths
+from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.upstreams import open_upstream
@@ -108,6 +110,14 @@ class StatusReader:
             ends = pool.map(self._end, [overview.item for overview in found])
             return [self._source(overview, end) for overview, end in zip(found, ends, strict=True)]
 
+    def named(self, name: str) -> tuple[SourceStatus, list[TableStatus]]:
+        """Of a source with its tables, or of one table with its source."""
+        item = find_item(self._catalog, name)
+        if isinstance(item, items.SourceItem):
+            return self.source(item)
+        source, table = self.table(item)
+        return source, [table]
+
     def source(self, item: items.SourceItem) -> tuple[SourceStatus, list[TableStatus]]:
         with self._catalog.read() as session:
             overview = current_overview(session, item.id)
@@ -129,6 +139,8 @@ class StatusReader:
 
     def _verdict(self, overview: SourceOverview) -> Verdict:
         job, verdict = overview.job, judge(overview, self._alive(overview.job))
+        if missing := absence(overview.item.spec):
+            return replace(verdict, reason=str(missing), hint=missing.hint)
         if verdict.health != "lost" or job is None or not job.is_active:
             return verdict
         # Nobody has noted its end yet: its own last words say more than that it is gone.
@@ -173,7 +185,7 @@ class StatusReader:
             age_seconds=None if overview.age_ms is None else overview.age_ms / 1000,
             rate=overview.rate if job and job.is_active else None,
             lag=lag,
-            shown=item.place.shown(overview.position),
+            shown=_shown(item, overview.position),
         )
 
     def _table(
@@ -195,7 +207,7 @@ class StatusReader:
             rate=source.rate if item.status == "live" else None,
             lag=None if end is None else end.gap(item.position),
             generation=item.generation,
-            shown=overview.item.place.shown(item.position),
+            shown=_shown(overview.item, item.position),
         )
         status = replace(status, hint=_table_hint(status))
         return status if table.arrival is None else self._arriving(status, table.arrival, overview)
@@ -224,6 +236,11 @@ class StatusReader:
             queue_place=arrival.place.number if arrival.place else None,
             queue_length=arrival.place.of if arrival.place else None,
         )
+
+
+def _shown(source: items.SourceItem, position: Position) -> Mapping[str, str]:
+    """As people know it; nothing beyond its numbers where the kind that could say so is not here."""
+    return {} if isinstance(source.spec, AbsentSpec) else source.place.shown(position)
 
 
 def _table_hint(table: TableStatus) -> str:

@@ -20,6 +20,7 @@ from airflow_provider_mzshare.core.ticklog.state import (
     TableState,
     Tick,
 )
+from airflow_provider_mzshare.core.ticklog.table_states import status_after
 from airflow_provider_mzshare.errors import Fenced, LogConflict
 
 ARRIVING = ("backfilling", "converging")
@@ -127,7 +128,7 @@ def arm(state: SourceState, table_id: ItemId, *, max_lag: int) -> TableState | N
         return None
     if not history_is_complete(state, table) or lag(state, table) > max_lag:
         return None
-    return replace(table, status="converging")
+    return replace(table, status=status_after(table.status, "armed"))
 
 
 def awaited(state: SourceState) -> dict[BackfillId, BackfillState]:
@@ -151,14 +152,12 @@ def completes_cutover(state: SourceState) -> bool:
 
 def resume(table: TableState, backfill_id: BackfillId) -> TableState:
     """A stalled table goes on where it stands: it follows the ticks after its own upper, then it is cut over."""
-    if table.status != "stalled":
-        raise LogConflict(f"table {table.table_id} is {table.status}, not stalled")
-    return replace(table, status="backfilling", reason=None, backfill_id=backfill_id)
+    return replace(table, status=status_after(table.status, "resumed"), reason=None, backfill_id=backfill_id)
 
 
 def isolate(table: TableState, backfill_id: BackfillId) -> TableState:
     """It goes on where it stands, in a backfill of its own. Whether it may converge is asked anew there."""
-    return replace(table, status="backfilling", backfill_id=backfill_id)
+    return replace(table, status=status_after(table.status, "isolated"), backfill_id=backfill_id)
 
 
 def retire(table: TableState) -> TableState:

@@ -23,6 +23,7 @@ from airflow_provider_mzshare.core.ticklog.state import (
     TableState,
     Tick,
 )
+from airflow_provider_mzshare.core.ticklog.table_states import status_after
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict, UpstreamChanged
 
 ATTEMPTS_TOGETHER = 3
@@ -53,6 +54,14 @@ def beat(lease: Lease, holder: Holder) -> Lease:
 def release(lease: Lease, holder: Holder) -> Lease:
     check_holder(lease, holder)
     return replace(lease, job_id=None)
+
+
+def give_up(lease: Lease, job_id: JobId) -> Lease:
+    """Free the lease of a job whose process is known to be gone, so that nobody waits until it has stood still.
+
+    Nothing rests on that knowledge: a process that lives after all is fenced from here on, as by any taker.
+    """
+    return replace(lease, job_id=None) if lease.job_id == job_id else lease
 
 
 def check_holder(lease: Lease, holder: Holder) -> None:
@@ -201,7 +210,7 @@ def without_idle_backfills(state: SourceState) -> SourceState:
 
 def joined(table: TableState) -> TableState:
     """A table that a tick has made a member. That tick is its next one, whatever empty ones came before."""
-    return replace(table, status="live", reason=None, backfill_id=None)
+    return replace(table, status=status_after(table.status, "joined"), reason=None, backfill_id=None)
 
 
 def swapped(old: TableState, new: TableState) -> TableState:
@@ -240,4 +249,4 @@ def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
 
 
 def stalled(table: TableState, reason: str) -> TableState:
-    return replace(table, status="stalled", reason=reason, backfill_id=None)
+    return replace(table, status=status_after(table.status, "failed"), reason=reason, backfill_id=None)

@@ -15,14 +15,18 @@ log = logging.getLogger(__name__)
 
 
 def take_lease(store: LeaseStore, job_id: JobId, *, seconds: float, stop: threading.Event) -> Holder:
-    """Claim a free lease at once, or one whose heart stood still for ``seconds``; raise LeaseTaken if it beats."""
+    """Claim a free lease at once, or one whose heart stood still for ``seconds``; raise LeaseTaken if it beats.
+
+    One that is freed meanwhile is claimed at once too: somebody has found out that its holder is gone.
+    """
     seen = store.lease()
     deadline = time.monotonic() + seconds
     while True:
         try:
             return store.claim(job_id, stood_still=seen if time.monotonic() >= deadline else None)
         except LeaseTaken:
-            if store.lease() != seen or stop.wait(min(0.25, seconds / 4)):
+            now = store.lease()
+            if now.job_id is not None and (now != seen or stop.wait(min(0.25, seconds / 4))):
                 raise
 
 

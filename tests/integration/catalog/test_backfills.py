@@ -8,7 +8,7 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills, last_backfill
-from airflow_provider_mzshare.control.catalog.log.writers import CatalogMember
+from airflow_provider_mzshare.control.catalog.log.members import CatalogMember
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, certificates, last_certificate
 from airflow_provider_mzshare.control.catalog.queries.overviews import arrival_overviews

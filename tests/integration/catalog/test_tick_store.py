@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import select
 
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.database.models import CommitRow, MembershipRow, TickRow
+from airflow_provider_mzshare.control.catalog.log.leases import give_up_lease
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Lease, Left
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict, UnknownItem, UpstreamChanged
+from airflow_provider_mzshare.storage.apps.lease import take_lease
 from tests.support.catalog import TABLE, TOPIC_ID, Log, add_source, add_tables, wrote
+from tests.support.waiting import wait_until
 
 ONE, TWO = JobId("job-1"), JobId("job-2")
 
@@ -34,6 +40,49 @@ def test_a_lease_is_taken_only_when_it_stood_still_or_was_released(catalog: Cata
     assert second.epoch == first.epoch + 1
     store.release(second)
     assert store.claim(ONE).epoch == second.epoch + 1
+
+
+def test_the_lease_of_a_job_that_is_gone_is_given_up(catalog: Catalog) -> None:
+    source = add_source(catalog)
+    store = CatalogTickStore(catalog, source)
+    with catalog.write() as session:
+        for job in (ONE, TWO):
+            jobs.create_job(session, kind="ingest", source_id=source, launcher="process", folder="", job_id=job)
+    first = store.claim(ONE)
+    with catalog.write() as session:
+        give_up_lease(session, jobs.get_job(session, TWO))
+    store.beat(first)
+    with catalog.write() as session:
+        give_up_lease(session, jobs.get_job(session, ONE))
+    with pytest.raises(Fenced):
+        store.beat(first)
+    assert store.claim(TWO).epoch == first.epoch + 1
+
+
+def test_who_waits_for_a_lease_takes_it_as_soon_as_it_is_given_up(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = add_source(catalog)
+    store = CatalogTickStore(catalog, source)
+    with catalog.write() as session:
+        jobs.create_job(session, kind="ingest", source_id=source, launcher="process", folder="", job_id=ONE)
+    store.claim(ONE)
+    tries: list[JobId] = []
+    claim = store.claim
+
+    def counted(job_id: JobId, **how: Lease | None) -> Holder:
+        tries.append(job_id)
+        return claim(job_id, **how)
+
+    monkeypatch.setattr(store, "claim", counted)
+    began = time.monotonic()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(take_lease, store, TWO, seconds=600, stop=threading.Event())
+        wait_until(lambda: len(tries) >= 2, 60, "it to be waiting")
+        with catalog.write() as session:
+            give_up_lease(session, jobs.get_job(session, ONE))
+        assert waiting.result(timeout=60) == Holder(TWO, 2)
+    assert time.monotonic() - began < 60
 
 
 def test_a_lapsed_lease_that_nobody_took_stays_valid(catalog: Catalog) -> None:

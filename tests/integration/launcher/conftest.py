@@ -27,6 +27,7 @@ from airflow_provider_mzshare.core.ticklog import backfill_rules
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Tick
 from airflow_provider_mzshare.settings import Settings
 from tests.support.catalog import new_sqlite
+from tests.support.processes import kill_all_in
 from tests.support.waiting import wait_until
 
 STANDIN = Path(__file__).parent / "standin.py"
@@ -125,7 +126,7 @@ class Home:
             assert newest.is_active, f"{newest.state}: {newest.error}"
             return newest if newest.state == "running" else None
 
-        return wait_until(look, 30, "the app to run")
+        return wait_until(look, 120, "the app to run")
 
     def is_alive(self, job: Job) -> bool:
         run = run_of(job, self.launchers)
@@ -159,12 +160,12 @@ def home(request: pytest.FixtureRequest, jars: Path, tmp_path: Path) -> Iterator
     launchers = Launchers(settings, STANDIN)
     yield Home(settings, catalog, launchers, connections)
     with catalog.read() as session:
-        found = [job for item in items.list_sources(session) for job in jobs.last_jobs(session, item.id, 100)]
-        found += jobs.active_jobs(session)
+        found = jobs.last_jobs(session, None, 1_000)
     for job in found:
         if (run := run_of(job, launchers)) is not None:
             run.kill()
     catalog.close()
+    kill_all_in(settings.home)
 
 
 def done(outcomes: list[Outcome], *actions: str) -> list[tuple[str, str]]:

@@ -14,6 +14,7 @@ import threading
 
 from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
 from airflow_provider_mzshare.compute.launchers.process import process_identity
+from airflow_provider_mzshare.compute.machine import machine_identity
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
@@ -33,8 +34,9 @@ def main(argv: list[str]) -> int:
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     catalog = open_catalog(job.catalog_url)
     pid, started = process_identity()
+    here = {"host": socket.gethostname(), "machine": machine_identity()}
     with catalog.write() as session:
-        assert jobs.note_start(session, JobId(job.job_id), pid=pid, pid_started=started, host=socket.gethostname())
+        assert jobs.note_start(session, JobId(job.job_id), pid=pid, pid_started=started, **here)  # type: ignore[arg-type]
     return run(job, catalog, stop)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
 from airflow_provider_mzshare.errors import JarProblem
+from airflow_provider_mzshare.wiring import Wiring
 from tests.integration.cli.conftest import Cli
 from tests.integration.launcher.conftest import Home
 from tests.support.statements import Session
@@ -25,7 +25,7 @@ NOBODY = "nothing has started its backfill yet"
 def cli(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cli]:
     """With a source ``a`` that has moved on; nothing runs yet."""
     chosen = home.settings
-    monkeypatch.setattr(context, "launchers", lambda chosen: home.launchers)
+    monkeypatch.setattr(Wiring, "launchers", home.launchers)
     names = ("MZSHARE_CATALOG", chosen.catalog_url), ("MZSHARE_JARS", str(chosen.jars))
     lease = {"MZSHARE_LEASE_SECONDS": "1", "MZSHARE_HEARTBEAT_SECONDS": "0.1"}
     session = Session(chosen.catalog_url)

@@ -57,8 +57,8 @@ def test_a_backfill_runs_beside_the_ingestion_app_until_its_tables_are_cut_over(
 
     home.tick(source_id)
     assert (home.table("a").status, home.table("b").status) == ("live", "live")
-    wait_until(lambda: home.jobs(source_id, "backfill")[0].state == "finished", 10, "the backfill to end by itself")
-    wait_until(lambda: not home.is_alive(backfill), 10, "its process to be gone")
+    wait_until(lambda: home.jobs(source_id, "backfill")[0].state == "finished", 120, "the backfill to end by itself")
+    wait_until(lambda: not home.is_alive(backfill), 120, "its process to be gone")
     assert done(reconciler.run(), "tidy", "start", "stop") == [("tidy", "public.s")]
     assert [path.name for path in Path(backfill.folder).iterdir()] == ["log"]
     assert home.is_alive(ingestion)
@@ -95,7 +95,7 @@ def test_a_lost_backfill_has_its_own_back_off_and_the_ingestion_app_goes_on(home
     reconciler.run()
     ingestion, backfill = home.running(source_id), home.running(source_id, "backfill")
     os.kill(backfill.pid or 0, signal.SIGKILL)
-    wait_until(lambda: not home.is_alive(backfill), 10, "it to be dead")
+    wait_until(lambda: not home.is_alive(backfill), 120, "it to be dead")
     assert done(reconciler.run()) == [("lost", subject), ("wait", subject)]
     (lost,) = home.jobs(source_id, "backfill")
     assert (lost.state, lost.error) == ("lost", "its process is gone; its last words: a stand-in moves no data")
@@ -104,7 +104,7 @@ def test_a_lost_backfill_has_its_own_back_off_and_the_ingestion_app_goes_on(home
     assert home.health(source_id) == "running", "the source itself is not lost"
 
     os.kill(ingestion.pid or 0, signal.SIGKILL)
-    wait_until(lambda: home.health(source_id) == "lost", 10, "the loss to be seen")
+    wait_until(lambda: home.health(source_id) == "lost", 120, "the loss to be seen")
     outcomes = done(reconciler.run(only=source_id, at_once=True))
     assert outcomes == [("lost", "public.s"), ("start", "public.s"), ("start", subject)]
     assert home.running(source_id, "backfill").id != backfill.id
@@ -122,7 +122,7 @@ def test_a_backfill_whose_heart_stands_still_is_replaced(home: Home) -> None:
         reconciler.run(at_once=True)
         return home.jobs(source_id, "backfill")[0].id != job.id
 
-    wait_until(replaced, 20, "the frozen app to be replaced", every=0.2)
+    wait_until(replaced, 120, "the frozen app to be replaced", every=0.2)
     assert not home.is_alive(job), "it was killed before another one was started"
     assert "heart stands still" in (home.jobs(source_id, "backfill")[1].error or "")
     home.running(source_id, "backfill")
@@ -172,7 +172,7 @@ def test_an_app_that_dies_time_after_time_is_given_up_table_by_table(home: Home)
         """Reconcile, each time that all have died, until it comes to this."""
         while not done(outcomes := reconciler.run(at_once=True), action):
             assert len(home.jobs(source_id, "backfill")) <= 3 * DEATHS
-            wait_until(lambda: not any(map(home.is_alive, home.jobs(source_id, "backfill"))), 30, "their deaths")
+            wait_until(lambda: not any(map(home.is_alive, home.jobs(source_id, "backfill"))), 120, "their deaths")
         return outcomes
 
     parted = done(until("isolate"))

@@ -25,7 +25,7 @@ from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.errors import UnknownLauncher
 from airflow_provider_mzshare.settings import Settings
 from tests.integration.launcher.conftest import STANDIN, Home, done
-from tests.support.launched import SECRET, job_in, started, write_app
+from tests.support.launched import SECRET, id_in, job_in, started, write_app
 from tests.support.plugins import LAUNCHER, installed
 from tests.support.waiting import wait_until
 
@@ -94,7 +94,7 @@ def test_a_run_is_told_its_job_and_nothing_secret_is_left_where_others_look(
 ) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", SECRET)
     handle, facts = started(launcher, handles, tmp_path / "a")
-    assert (handle.job_id, handle.folder, handle.host) == ("ingest-a", tmp_path / "a", socket.gethostname())
+    assert (handle.job_id, handle.folder, handle.host) == (id_in(tmp_path / "a"), tmp_path / "a", socket.gethostname())
     assert SECRET in facts["url"]
     assert facts["cwd"] == str(tmp_path / "a")
     assert SECRET not in str([facts["env"], facts["argv"]])
@@ -113,18 +113,18 @@ def test_a_run_outlives_who_started_it_and_anybody_finds_it_again(
     name: str, launcher: Launcher, handles: list[Handle], tmp_path: Path
 ) -> None:
     folder, app = tmp_path / "a", write_app(tmp_path)
-    assert launcher.find("ingest-a", folder) is None, "nothing was started yet"
+    assert launcher.find(id_in(folder), folder) is None, "nothing was started yet"
     subprocess.run(
         [sys.executable, "-c", START, name, str(app)],
         input=job_in(folder).model_dump_json(), text=True, check=True, start_new_session=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
-    handle = launcher.find("ingest-a", folder)
+    handle = launcher.find(id_in(folder), folder)
     assert handle is not None
     handles.append(handle)
-    wait_until((folder / "facts.json").exists, 20, "the app to be ready")
+    wait_until((folder / "facts.json").exists, 120, "the app to be ready")
     assert made(name).status(handle) == "alive"
-    assert launcher.find("ingest-b", tmp_path / "b") is None
+    assert launcher.find(id_in(tmp_path / "b"), tmp_path / "b") is None
 
 
 def test_an_app_that_dies_at_once_is_gone_and_its_log_says_why(
@@ -132,9 +132,9 @@ def test_an_app_that_dies_at_once_is_gone_and_its_log_says_why(
 ) -> None:
     handle = launcher.start(job_in(tmp_path / "a", name="broken"))
     handles.append(handle)
-    wait_until(lambda: launcher.status(handle) == "gone", 20, "the app to end")
+    wait_until(lambda: launcher.status(handle) == "gone", 120, "the app to end")
     assert list(launcher.logs(handle))[-1] == "RuntimeError: the app is broken"
-    found = launcher.find("ingest-a", tmp_path / "a")
+    found = launcher.find(id_in(tmp_path / "a"), tmp_path / "a")
     assert found is not None
     assert launcher.status(found) == "gone"
 
@@ -148,7 +148,7 @@ def test_a_stop_reaches_the_driver_alone_and_lets_it_finish(
     handle, _ = started(launcher, handles, tmp_path / "a")
     assert launcher.status(handle) == "alive"
     launcher.request_stop(handle)
-    wait_until(lambda: launcher.status(handle) == "gone", 10, "the app to end")
+    wait_until(lambda: launcher.status(handle) == "gone", 120, "the app to end")
     assert list(launcher.logs(handle))[-1] == "finished the tick"
     launcher.request_stop(handle)
     assert launcher.kill(handle) == 0, "nothing is left, and nothing happens"
@@ -167,10 +167,10 @@ def test_a_kill_takes_all_that_belongs_to_the_run(launcher: Launcher, handles: l
 def test_a_kill_finds_what_a_dead_driver_left_behind(launcher: Launcher, handles: list[Handle], tmp_path: Path) -> None:
     handle, facts = started(launcher, handles, tmp_path / "a")
     os.kill(facts["pid"], signal.SIGKILL)
-    wait_until(lambda: launcher.status(handle) == "gone", 10, "the driver to be gone")
+    wait_until(lambda: launcher.status(handle) == "gone", 120, "the driver to be gone")
     assert not ended(facts["helper"])
     assert launcher.kill(handle) >= 1
-    wait_until(lambda: ended(facts["helper"]), 10, "the helper to be gone")
+    wait_until(lambda: ended(facts["helper"]), 120, "the helper to be gone")
 
 
 # ── logs ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +189,7 @@ def test_logs_follow_until_told_to_stop(launcher: Launcher, handles: list[Handle
 
 
 def test_a_log_that_is_not_there_has_no_lines(launcher: Launcher, tmp_path: Path) -> None:
-    assert list(launcher.logs(Handle("ingest-a", tmp_path / "a", socket.gethostname()))) == []
+    assert list(launcher.logs(Handle(id_in(tmp_path / "a"), tmp_path / "a", socket.gethostname()))) == []
 
 
 # ── double launch ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,7 +219,7 @@ def test_two_apps_forced_on_one_source_leave_one_owner(homes: Home, name: str) -
             job_id=JobId(second.job_id),
         )  # fmt: skip
     homes.launchers.chosen().start(second)
-    wait_until(lambda: homes.jobs(source_id)[0].state == "fenced", 20, "the second to find the source taken")
+    wait_until(lambda: homes.jobs(source_id)[0].state == "fenced", 120, "the second to find the source taken")
     assert "held by job" in (homes.jobs(source_id)[0].error or "")
     assert homes.jobs(source_id)[1].id == first.id
     assert homes.jobs(source_id)[1].state == "running"

@@ -17,7 +17,7 @@ from airflow_provider_mzshare.compute.launchers.apps import find_app
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher, process_identity
 from airflow_provider_mzshare.errors import LaunchFailed
-from tests.support.launched import job_in, started, write_app
+from tests.support.launched import id_in, job_in, started, write_app
 from tests.support.waiting import wait_until
 
 
@@ -81,21 +81,21 @@ def test_a_run_outlives_the_process_that_started_it(app: Path, tmp_path: Path, h
         "from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher\n"
         "job = AppJob.model_validate_json(sys.stdin.read())\n"
         "handle = ProcessLauncher(Path(sys.argv[1])).start(job)\n"
-        "print(handle.pid, handle.started)\n"
+        "print(handle.pid, handle.started, handle.machine)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(app)],
         input=job_in(folder).model_dump_json(), capture_output=True, text=True, check=True, start_new_session=True,
     )  # fmt: skip
-    pid, begin = done.stdout.split()
-    handle = Handle("ingest-a", folder, os.uname().nodename, int(pid), float(begin))
+    pid, begin, machine = done.stdout.split()
+    handle = Handle(id_in(folder), folder, os.uname().nodename, int(pid), float(begin), machine)
     handles.append(handle)
-    wait_until((folder / "facts.json").exists, 20, "the app to be ready")
+    wait_until((folder / "facts.json").exists, 120, "the app to be ready")
     assert ProcessLauncher().status(handle) == "alive"
-    assert ProcessLauncher().find("ingest-a", folder) == handle
+    assert ProcessLauncher().find(id_in(folder), folder) == handle
     (folder / "process.json").unlink()
-    assert ProcessLauncher().find("ingest-a", folder) == handle, "by its mark, when the note is missing"
-    assert ProcessLauncher().find("ingest-b", folder) is None
+    assert ProcessLauncher().find(id_in(folder), folder) == handle, "by its mark, when the note is missing"
+    assert ProcessLauncher().find("ingest-none", folder) is None
 
 
 def test_a_kill_takes_the_whole_session_other_process_groups_included(
@@ -112,6 +112,19 @@ def test_a_kill_takes_the_whole_session_other_process_groups_included(
     assert launcher.status(handle) == "gone"
     assert not psutil.pid_exists(helper) or psutil.Process(helper).status() == psutil.STATUS_ZOMBIE
     assert launcher.kill(handle) == 0, "a second kill finds nothing"
+
+
+@pytest.mark.parametrize("machine", ["another-boot/pid:[4026531836]", "the same boot/pid:[4026532999]"])
+def test_a_pid_of_another_boot_or_another_container_says_nothing(
+    launcher: ProcessLauncher, handles: list[Handle], tmp_path: Path, machine: str
+) -> None:
+    """Two containers may share a host's name, a home and a catalog: each must leave the other's app alone."""
+    handle, _ = started(launcher, handles, tmp_path / "a")
+    elsewhere = replace(handle, machine=machine)
+    assert launcher.status(elsewhere) == "unknown"
+    launcher.request_stop(elsewhere)
+    assert launcher.kill(elsewhere) == 0
+    assert launcher.status(handle) == launcher.status(replace(handle, machine=None)) == "alive"
 
 
 def test_a_recycled_pid_is_never_signalled(launcher: ProcessLauncher, tmp_path: Path) -> None:
@@ -135,9 +148,9 @@ def test_an_ended_child_does_not_stay_a_zombie_of_a_long_running_caller(tmp_path
     script.write_text("print('done')")
     launcher = ProcessLauncher(script)
     handle = launcher.start(job_in(tmp_path / "a"))
-    wait_until(lambda: launcher.status(handle) == "gone", 10, "the script to end")
+    wait_until(lambda: launcher.status(handle) == "gone", 120, "the script to end")
     assert handle.pid is not None
-    wait_until(lambda: not psutil.pid_exists(handle.pid or 0), 5, "the script to be reaped")
+    wait_until(lambda: not psutil.pid_exists(handle.pid or 0), 120, "the script to be reaped")
 
 
 def test_whoever_is_killed_in_the_middle_of_a_start_no_secret_is_left_on_disk(
@@ -147,7 +160,7 @@ def test_whoever_is_killed_in_the_middle_of_a_start_no_secret_is_left_on_disk(
     app = tmp_path / "app.py"
     app.write_text("import time; print('up', flush=True); time.sleep(600)", encoding="utf-8")
     handles.append(ProcessLauncher(app).start(job_in(tmp_path / "a")))
-    wait_until(lambda: "up" in (tmp_path / "a" / "log").read_text(), 20, "the app's start")
+    wait_until(lambda: "up" in (tmp_path / "a" / "log").read_text(), 120, "the app's start")
     held = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(held) >= 3
     assert not [path for path in held if b"hunter2" in path.read_bytes()]

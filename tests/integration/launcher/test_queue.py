@@ -204,9 +204,9 @@ def test_one_who_waits_starts_what_is_queued_when_its_turn_comes(home: Home) -> 
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_until(lambda: any("queued, 1st of 1" in note for note in notes), 20, "it to say that it is queued")
+    wait_until(lambda: any("queued, 1st of 1" in note for note in notes), 120, "it to say that it is queued")
     finish(home, busy, "a")
-    wait_until(lambda: bool(home.jobs(waiting, "backfill")), 20, "its own to be started")
+    wait_until(lambda: bool(home.jobs(waiting, "backfill")), 120, "its own to be started")
     assert home.jobs(unasked, "backfill") == [], "nobody asked for that one"
     with home.catalog.write() as session:
         arrivals.retire_backfill(session, b)

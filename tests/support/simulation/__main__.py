@@ -16,8 +16,8 @@ from tests.support.simulation.topic import Topic
 
 TOLD: dict[type, tuple[str, ...]] = {
     Catalog: (
-        "claim", "create_tables", "drop_table", "change_spec", "resume", "resnapshot", "merge", "arm", "retire", "mint",
-        "mint_empty", "begin_attempt", "spare_attempt", "commit", "follow",
+        "claim", "presume_dead", "create_tables", "drop_table", "change_spec", "resume", "resnapshot", "merge", "arm",
+        "retire", "mint", "mint_empty", "begin_attempt", "spare_attempt", "commit", "follow",
     ),
     Delta: ("append", "send", "land", "lose"),
     Topic: ("produce", "add_partition", "compact"),

@@ -16,6 +16,7 @@ class Mutant(Enum):
     NO_STORED_VERSION = "the stored version is not compared before a commit"
     EVERY_MEMBER_MOVES = "the tick's commit moves members that left, too"
     NO_FENCE_AT_MINT = "a zombie may mint what it planned long ago"
+    DEAD_IS_NOT_FENCED = "a process that is presumed dead, and lives, goes on as if nothing had happened"
     NEW_END_ON_REPLAY = "a pending tick is finished with new end offsets"
     FIRST_COMMIT_NOT_FORCED = "a writer's first commit is left out when it has no rows"
     NO_ROOM_LEAVES = "a table that finds no room leaves the source"

@@ -54,6 +54,7 @@ class Tables:
         """What has happened, to show that it does."""
         self.fenced_changes: list[str] = []
         """Changes by a holder that had lost its lease: there must be none."""
+        self.presumed_dead: set[JobId] = set()
         self.readable_since: dict[tuple[ItemId, int], int] = {}
         """Of tables that were healed: what could be read of them stays so."""
         self._clock = 1000
@@ -68,14 +69,29 @@ class Tables:
 
     def claim(self, backfill: BackfillId | None, job: JobId, seen: Lease) -> Holder:
         lease = rules.claim(self.lease(backfill), job, stood_still=seen)
+        self._write_lease(backfill, lease)
+        return Holder(job, lease.epoch)
+
+    def presume_dead(self, backfill: BackfillId | None) -> None:
+        """Somebody takes the holder's process for gone, rightly or wrongly."""
+        lease = self.lease(backfill)
+        if lease.job_id is None:
+            return
+        self.presumed_dead.add(lease.job_id)
+        self.counts["presumed dead"] += 1
+        if self._mutant is not Mutant.DEAD_IS_NOT_FENCED:
+            self._write_lease(backfill, rules.give_up(lease, lease.job_id))
+
+    def _write_lease(self, backfill: BackfillId | None, lease: Lease) -> None:
         if backfill is None:
             self.state = changed(self.state, lease=lease)
         else:
             moved = replace(self.state.backfills[backfill], lease=lease)
             self.state = changed(self.state, backfills={**self.state.backfills, backfill: moved})
-        return Holder(job, lease.epoch)
 
     def _audit(self, lease: Lease, holder: Holder, what: str) -> None:
+        if holder.job_id in self.presumed_dead:
+            self.fenced_changes.append(f"{what} by {holder.job_id}, which was presumed dead")
         if (lease.job_id, lease.epoch) != (holder.job_id, holder.epoch):
             self.fenced_changes.append(f"{what} by {holder.job_id} under {lease.job_id}'s lease")
 

@@ -98,6 +98,9 @@ class World:
         if self.apps:
             self.apps.pop(self.random.randrange(len(self.apps)))
 
+    def _presume_dead(self) -> None:
+        self.catalog.presume_dead(self.random.choice((None, *self.catalog.state.backfills)))
+
     def _create(self) -> None:
         if len(self.catalog.state.tables) < 4:
             self.catalog.create_tables(self.random.randint(1, 2), snapshot=self.random.random() < 0.85)
@@ -204,6 +207,7 @@ _WEIGHED: list[tuple[Callable[[World], None], int]] = [
     (World._start_missing, 12),
     (World._start_another, 5),
     (World._crash, 4),
+    (World._presume_dead, 3),
     (World._create, 6),
     (World._drop, 2),
     (World._arm, 10),

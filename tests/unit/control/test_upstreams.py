@@ -41,8 +41,8 @@ def test_a_generator_is_opened_again_as_the_one_that_was_made() -> None:
     with open_upstream(NONE, COUNTER) as another, pytest.raises(UpstreamChanged):
         another.check_identity(incarnation)
     with open_records(NONE, COUNTER, incarnation) as records:
-        values = [row["value"] for batch in records.read(0, 2, 4) for row in batch.to_pylist()]
-        assert values == [b'{"counter":3}', b'{"counter":4}']
+        values = [row["row"] for batch in records.read(0, 2, 4) for row in batch.to_pylist()]
+        assert values == [{"counter": 3}, {"counter": 4}]
         assert records.excuse() is None
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.at_commit import settle
 from airflow_provider_mzshare.control.catalog.database import databases, schema_versions
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 from airflow_provider_mzshare.errors import CatalogUnreachable

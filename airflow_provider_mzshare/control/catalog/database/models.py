@@ -303,6 +303,8 @@ class JobRow(Base):
     launcher: Mapped[str]
     master: Mapped[str | None]
     host: Mapped[str | None]
+    machine: Mapped[str | None]
+    """What ``pid`` is a number of; NULL for runs from before it was noted."""
     pid: Mapped[int | None]
     pid_started: Mapped[float | None]
     folder: Mapped[str]

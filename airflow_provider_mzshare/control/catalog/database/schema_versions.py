@@ -10,7 +10,9 @@ from airflow_provider_mzshare.control.catalog.at_commit import listener
 from airflow_provider_mzshare.control.catalog.database.databases import SCHEMA
 from airflow_provider_mzshare.errors import CatalogMissing, CatalogOutdated, CatalogTooNew
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = (
+    "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013", "0014",
+)  # fmt: skip
 """All that this version knows, oldest first. Written out, so that opening a catalog does not load Alembic."""
 
 HEAD = REVISIONS[-1]

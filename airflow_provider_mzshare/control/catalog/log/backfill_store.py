@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from sqlalchemy import select, tuple_, update
-from sqlalchemy.orm import Session
+from sqlalchemy import select, tuple_
 
 from airflow_provider_mzshare.control.catalog.damages import note_damage
-from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import BackfillRow, CollectionRow, TickRow
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state, to_tick
 from airflow_provider_mzshare.control.catalog.log.follows import write_followed, write_reading
-from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state, to_tick
-from airflow_provider_mzshare.control.catalog.log.writers import (
+from airflow_provider_mzshare.control.catalog.log.leases import write_lease
+from airflow_provider_mzshare.control.catalog.log.members import (
     CatalogMember,
     knows_tick,
     last_written,
@@ -103,7 +102,7 @@ class CatalogBackfillStore(BackfillStore):
         with self._catalog.locked(self._source_id) as (session, state):
             before = self._present(state).lease
             after = decide(before)
-            _write_lease(session, self._backfill_id, before, after)
+            write_lease(session, BackfillRow, self._backfill_id, before, after)
             return after
 
     # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -130,9 +129,3 @@ class CatalogBackfillStore(BackfillStore):
             mine = backfill_rules.arriving(state, self._backfill_id)
             still = [one for one in reading.tables if one in mine and mine[one].next_tick == reading.first]
             write_reading(session, self._backfill_id, still, reading.records)
-
-
-def _write_lease(session: Session, backfill_id: BackfillId, before: Lease, after: Lease) -> None:
-    same = (BackfillRow.lease_epoch == before.epoch, BackfillRow.lease_beat == before.beat)
-    values = {"lease_epoch": after.epoch, "lease_job": after.job_id, "lease_beat": after.beat}
-    change(session, update(BackfillRow).where(BackfillRow.id == backfill_id, *same).values(values), 1, "the lease")

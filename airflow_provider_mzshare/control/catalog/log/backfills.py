@@ -18,7 +18,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     ReplacementRow,
     TableRow,
 )
-from airflow_provider_mzshare.control.catalog.log.states import lease_of
+from airflow_provider_mzshare.control.catalog.database.source_states import lease_of
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, display_name
 from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId

@@ -37,7 +37,8 @@ def write_cutovers(session: Session, state: SourceState, minted: Minted, holder:
     for table_id in minted.joins:
         before = state.tables[table_id]
         joining = update(TableRow).where(TableRow.id == table_id, TableRow.status == before.status)
-        change(session, joining.values(status="live", reason=None, backfill_id=None), 1, "a joining table")
+        is_now = after.tables[table_id].status
+        change(session, joining.values(status=is_now, reason=None, backfill_id=None), 1, "a joining table")
         _certify(session, state, before, minted.tick, holder, now_ms)
     for table_id in minted.swaps:
         _swap(session, state, after.tables[table_id], minted.tick)

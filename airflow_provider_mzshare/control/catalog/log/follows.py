@@ -16,7 +16,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     ReplacementRow,
     TableRow,
 )
-from airflow_provider_mzshare.control.catalog.log.decisions import write_commits
+from airflow_provider_mzshare.control.catalog.log.tick_rows import write_commits
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
 from airflow_provider_mzshare.core.ticklog import backfill_rules
 from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed

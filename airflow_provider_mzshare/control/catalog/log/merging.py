@@ -16,8 +16,8 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     ReplacementRow,
     TableRow,
 )
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.log.queue import since_of
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState

@@ -10,13 +10,14 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.at_commit import touch
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import CertificateRow, MembershipRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.log.cutovers import joined_by
-from airflow_provider_mzshare.control.catalog.log.decisions import write_minted
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.log.tick_rows import write_minted
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import rules
 from airflow_provider_mzshare.core.ticklog.state import Minted, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.table_states import status_after
 from airflow_provider_mzshare.errors import LogConflict
 
 _NO_SYNC = {"synchronize_session": False}
@@ -65,7 +66,8 @@ def _undo_join(session: Session, table_id: ItemId, number: int) -> None:
     """A table that joined without a backfill waits for the next tick; one that was cut over goes on by RESUME."""
     cut_over = delete(CertificateRow).where(CertificateRow.table_id == table_id, CertificateRow.tick == number)
     certified = cast("CursorResult[Any]", session.execute(cut_over, execution_options=_NO_SYNC)).rowcount
-    to = {"status": "stalled", "reason": "the tick that cut it over was lost"} if certified else {"status": "created"}
+    lost = {"status": status_after("live", "failed"), "reason": "the tick that cut it over was lost"}
+    to = lost if certified else {"status": status_after("live", "join undone")}
     touch(session, table_id)
     live = update(TableRow).where(TableRow.id == table_id, TableRow.status == "live")
     session.execute(live.values(to), execution_options=_NO_SYNC)

@@ -7,29 +7,29 @@ from collections.abc import Callable, Mapping, Sequence
 from airflow_provider_mzshare.control.catalog.damages import note_damage
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
-from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, TableRow
-from airflow_provider_mzshare.control.catalog.log.decisions import (
-    write_committed,
-    write_lease,
-    write_minted,
-    write_stall,
-    write_tick,
-)
-from airflow_provider_mzshare.control.catalog.log.retention import advance_since
-from airflow_provider_mzshare.control.catalog.log.states import (
+from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.database.source_states import (
     current_members,
     get_source,
     lease_of,
     load_state,
     lock_source,
 )
-from airflow_provider_mzshare.control.catalog.log.statistics import note_end
-from airflow_provider_mzshare.control.catalog.log.writers import (
+from airflow_provider_mzshare.control.catalog.log.leases import write_lease
+from airflow_provider_mzshare.control.catalog.log.members import (
     CatalogMember,
     knows_tick,
     last_written,
     members_of,
     written_collections,
+)
+from airflow_provider_mzshare.control.catalog.log.retention import advance_since
+from airflow_provider_mzshare.control.catalog.log.statistics import note_end
+from airflow_provider_mzshare.control.catalog.log.tick_rows import (
+    write_committed,
+    write_minted,
+    write_stall,
+    write_tick,
 )
 from airflow_provider_mzshare.control.catalog.objects.table_specs import open_tick
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
@@ -107,7 +107,7 @@ class CatalogTickStore(TickStore):
                 raise Fenced(f"source {self._source_id} is dropped")
             before = lease_of(source)
             after = decide(before)
-            write_lease(session, self._source_id, before, after)
+            write_lease(session, SourceRow, self._source_id, before, after)
             return after
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────

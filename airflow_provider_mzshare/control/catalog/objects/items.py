@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.at_commit import definitions_change, touch
 from airflow_provider_mzshare.control.catalog.database.models import SourceRow
-from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects.differences import differences
 from airflow_provider_mzshare.control.catalog.objects.item_names import (
     Name,

@@ -27,7 +27,7 @@ from airflow_provider_mzshare.control.catalog.database.object_models import (
     OutputRow,
     ProgressRow,
 )
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, add_item, lock_namespace
 from airflow_provider_mzshare.control.catalog.objects.items import add_table
 from airflow_provider_mzshare.control.catalog.objects.lookup import (

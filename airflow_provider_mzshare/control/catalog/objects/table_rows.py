@@ -17,14 +17,15 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     TableRow,
     TickRow,
 )
-from airflow_provider_mzshare.control.catalog.log.arrivals import bring_up
-from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
+from airflow_provider_mzshare.control.catalog.objects.backfill_rows import bring_up
 from airflow_provider_mzshare.control.catalog.objects.collection_rows import add_collections
 from airflow_provider_mzshare.control.catalog.objects.item_names import retire_items
 from airflow_provider_mzshare.control.catalog.objects.table_specs import FIRST_VERSION, first_row
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS
 from airflow_provider_mzshare.errors import UnknownItem
 
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -58,7 +59,7 @@ def _row(state: SourceState, table: NewTable, joins: bool) -> dict[str, Any]:
         "spec": table.spec.model_dump_json(),
         "spec_version": FIRST_VERSION,
         "generation": 1,
-        "status": "created" if joins else "backfilling",
+        "status": BEGINNINGS["made before the log" if joins else "made late"],
         "start": state.start if table.snapshot else state.upper,
         "start_tick": 1 if table.snapshot else state.last_number + 1,
         "position": state.upper if joins else state.start,

@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     TableRow,
     TickRow,
 )
-from airflow_provider_mzshare.control.catalog.log.states import to_table, to_tick
+from airflow_provider_mzshare.control.catalog.database.source_states import to_table, to_tick
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, display_name
 from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as, named_tables
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, to_certificate

@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.damages import current_damage
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import BackfillTableRow, ItemRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
 from airflow_provider_mzshare.control.catalog.log.queue import Place, places
-from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects.lookup import (
     SourceItem,
     TableItem,

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow, SourceRow, TableRow, TickRow
-from airflow_provider_mzshare.control.catalog.log.states import to_table, to_tick
+from airflow_provider_mzshare.control.catalog.database.source_states import to_table, to_tick
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, display_name
 from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
 from airflow_provider_mzshare.core.ids import ItemId

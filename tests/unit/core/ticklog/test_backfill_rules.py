@@ -324,7 +324,7 @@ def test_a_stalled_table_goes_on_where_it_stands() -> None:
 
 @pytest.mark.parametrize("status", ["created", "backfilling", "converging", "live", "dropped"])
 def test_only_a_stalled_table_can_be_resumed(status: str) -> None:
-    with pytest.raises(LogConflict, match=f"is {status}, not stalled"):
+    with pytest.raises(LogConflict, match=f"is {status} cannot be resumed"):
         backfill_rules.resume(table(U3, status), B2)
 
 

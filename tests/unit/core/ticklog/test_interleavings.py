@@ -62,6 +62,7 @@ def test_a_seed_says_the_same_each_time() -> None:
 AT_LEAST = {
     "replays": 200,
     "fenced": 200,
+    "presumed dead": 200,
     "conflicts": 100,
     "lost answers": 200,
     "late commits": 100,

@@ -49,6 +49,16 @@ def test_a_beating_lease_is_refused_one_that_stood_still_is_taken() -> None:
     assert rules.claim(seen, JobId("me"), stood_still=seen).epoch == 5
 
 
+def test_the_lease_of_one_that_is_gone_is_free_at_once_and_fences_it_should_it_live() -> None:
+    held = Lease(3, JobId("me"), 7)
+    freed = rules.give_up(held, JobId("me"))
+    assert rules.give_up(held, JobId("other")) == held, "it has been taken over meanwhile"
+    assert rules.claim(freed, JobId("other")) == Lease(4, JobId("other"), 8)
+    for change in (rules.beat, rules.release):
+        with pytest.raises(Fenced, match="nobody holds epoch 3"):
+            change(freed, ME)
+
+
 def test_a_lapsed_lease_that_nobody_took_stays_valid() -> None:
     assert rules.beat(Lease(3, JobId("me"), 7), ME).beat == 8
 

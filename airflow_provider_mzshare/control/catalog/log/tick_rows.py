@@ -27,21 +27,14 @@ from airflow_provider_mzshare.core.ticklog.state import (
     Committed,
     Done,
     Holder,
-    Lease,
     Left,
     Minted,
     SourceState,
+    TableStatus,
     Tick,
     Written,
 )
-
-
-def write_lease(session: Session, source_id: ItemId, before: Lease, after: Lease) -> None:
-    same = update(SourceRow).where(
-        SourceRow.id == source_id, SourceRow.lease_epoch == before.epoch, SourceRow.lease_beat == before.beat
-    )
-    values = {"lease_epoch": after.epoch, "lease_job": after.job_id, "lease_beat": after.beat}
-    change(session, same.values(**values), 1, "the lease")
+from airflow_provider_mzshare.core.ticklog.table_states import status_after
 
 
 def write_stall(session: Session, source_id: ItemId, reason: str, message: str) -> None:
@@ -160,8 +153,10 @@ def write_commits(session: Session, tick: Tick, commits: Sequence[Written]) -> N
 
 
 def _write_left(session: Session, tick: Tick, table_id: ItemId, outcome: Left) -> None:
-    stalled = update(TableRow).where(TableRow.id == table_id, TableRow.status == "live")
-    change(session, stalled.values(status="stalled", reason=outcome.reason), 1, f"table {table_id}")
+    member_is: TableStatus = "live"
+    stalled = update(TableRow).where(TableRow.id == table_id, TableRow.status == member_is)
+    values = {"status": status_after(member_is, "failed"), "reason": outcome.reason}
+    change(session, stalled.values(values), 1, f"table {table_id}")
     touch(session, table_id)
     member = update(MembershipRow).where(MembershipRow.table_id == table_id, MembershipRow.left_at.is_(None))
     change(session, member.values(left_at=tick.number, reason=outcome.reason), 1, f"table {table_id}")
