@@ -71,7 +71,7 @@ class UnknownFormat(TerminalError):
 
 
 class UnknownEnvelope(TerminalError):
-    """An envelope that nobody has registered here, and that a stored spec names. :param known: those that are."""
+    """An envelope that nobody has registered here. :param known: those that are."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name, self.known = name, known

@@ -36,7 +36,7 @@ def reconcile(
     """Start what should run, stop what should not, tidy up."""
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
-        reconciler = context.reconciler(catalog, chosen)
+        reconciler = context.wiring(catalog, chosen).reconciler()
         if dry_run:
             plan = [
                 {"subject": a.subject, "action": a.verb, "ok": True, "detail": a.why, "hint": ""}
@@ -117,7 +117,7 @@ def retire(
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
         found = [context.find_table(catalog, name).id for name in tables]
-        outcomes = retire_backfills(catalog, context.reconciler(catalog, chosen, stop_seconds=grace), found)
+        outcomes = retire_backfills(catalog, context.wiring(catalog, chosen).reconciler(stop_seconds=grace), found)
     if output is Output.table and not outcomes:
         typer.echo("nothing was to be done: none of them ever had a backfill")
     _report(outcomes, output)
@@ -131,8 +131,8 @@ def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> N
         source = context.find_source(catalog, name)
         with catalog.write() as session:
             set_desired(session, source.id, desired)
-        outcomes = context.reconciler(catalog, chosen, stop_seconds=grace).run(only=source.id, at_once=True)
-        status, _ = context.status_reader(catalog, chosen).source(source)
+        outcomes = context.wiring(catalog, chosen).reconciler(stop_seconds=grace).run(only=source.id, at_once=True)
+        status, _ = context.wiring(catalog, chosen).status_reader().source(source)
     if output is Output.table and not [o for o in outcomes if o.action in ("start", "stop", "queue")]:
         _tell_verdict(status, desired)
     _report(outcomes, output)

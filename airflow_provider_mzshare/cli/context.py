@@ -12,6 +12,7 @@ import typer
 
 from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.wiring import Wiring
 
 StartOption = Annotated[
     bool | None,
@@ -23,13 +24,9 @@ StartOption = Annotated[
 ]
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.compute.launchers.registry import Launchers
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.catalog.objects.items import SourceItem, TableItem
-    from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
-    from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
-    from airflow_provider_mzshare.control.supervision.status import StatusReader
 
 
 def settings() -> Settings:
@@ -67,29 +64,9 @@ def connections() -> ConnectionStore:
     return default_connections()
 
 
-def launchers(chosen: Settings) -> Launchers:
-    from airflow_provider_mzshare.compute.launchers.registry import Launchers
-
-    return Launchers(chosen)
-
-
-def reconciler(catalog: Catalog, chosen: Settings, *, stop_seconds: float | None = None) -> Reconciler:
-    from airflow_provider_mzshare.control.supervision.reconciler import STOP_SECONDS, Reconciler
-
-    grace = STOP_SECONDS if stop_seconds is None else stop_seconds
-    return Reconciler(catalog, chosen, connections(), launchers(chosen), stop_seconds=grace)
-
-
-def backfill_starter(catalog: Catalog, chosen: Settings, start: bool | None) -> BackfillStarter:
-    from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
-
-    return BackfillStarter(catalog, chosen, connections(), launchers(chosen), start=start)
-
-
-def status_reader(catalog: Catalog, chosen: Settings, *, ask_upstreams: bool = False) -> StatusReader:
-    from airflow_provider_mzshare.control.supervision.status import StatusReader
-
-    return StatusReader(catalog, launchers(chosen), connections() if ask_upstreams else None)
+def wiring(catalog: Catalog, chosen: Settings) -> Wiring:
+    """What works on an open catalog."""
+    return Wiring(chosen, connections, catalog=catalog)
 
 
 def find_item(catalog: Catalog, name: str) -> SourceItem | TableItem:

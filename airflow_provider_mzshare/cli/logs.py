@@ -26,7 +26,7 @@ def logs(
 
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
-        found = find_log(catalog, context.launchers(chosen), name)
+        found = find_log(catalog, context.wiring(catalog, chosen).launchers, name)
         lines = found.lines(tail=tail, follow=follow)
         if output is Output.table:
             for line in lines:

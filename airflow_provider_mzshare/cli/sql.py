@@ -65,7 +65,7 @@ def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bo
     with catalog.read() as session:
         tables = tables_of(session, item_ids)
     try:
-        for started in context.backfill_starter(catalog, chosen, start).bring_up(tables):
+        for started in context.wiring(catalog, chosen).backfill_starter(start).bring_up(tables):
             typer.echo(visible(started.told), err=True)
     except MzShareError as error:
         if start:

@@ -43,19 +43,12 @@ def status(
     """Show how sources and tables are, and what to do about it."""
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
-        reader = context.status_reader(catalog, chosen, ask_upstreams=lag)
+        reader = context.wiring(catalog, chosen).status_reader(ask_upstreams=lag)
         if name is None:
             rows = [_row(source, lag and source.health != "stalled") for source in reader.sources()]
             _print(_SOURCE, rows, output)
             return
-        from airflow_provider_mzshare.control.catalog.objects.items import SourceItem
-
-        item = context.find_item(catalog, name)
-        if isinstance(item, SourceItem):
-            source, tables = reader.source(item)
-        else:
-            source, table = reader.table(item)
-            tables = [table]
+        source, tables = reader.named(name)
     asked = lag and source.health != "stalled"
     if output is Output.table:
         _print(_SOURCE, [_row(source, asked)], output)

@@ -45,16 +45,11 @@ def wait(
     Live: a first tick is there, and what a backfill had to bring is cut over. Caught up: everything that is upstream
     when the wait begins is in the table. Backfills that nobody has started are started, where the source's app runs.
     """
-    from airflow_provider_mzshare.control.supervision.live_wait import Waiter
-
     began = time.monotonic()
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog, display() as report:
-        item, connections = context.find_item(catalog, name), context.connections()
-        reader, queue = context.status_reader(catalog, chosen), context.reconciler(catalog, chosen).start_queued
-        bring_up = context.backfill_starter(catalog, chosen, start).bring_up
-        asked: Any = {"max_lag": max_lag, "report": report, "bring_up": bring_up, "start_queued": queue}
-        waiter = Waiter(catalog, reader, connections, item, goal.value, **asked)
+        item = context.find_item(catalog, name)
+        waiter = context.wiring(catalog, chosen).waiter(item, goal.value, start=start, max_lag=max_lag, report=report)
         source, tables = waiter.wait(timeout or None)
     record = {
         "name": name,

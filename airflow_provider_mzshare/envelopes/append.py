@@ -7,7 +7,6 @@ from collections.abc import Collection
 
 class Append:
     name = "none"
-    sql_word = "NONE"
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
         return None

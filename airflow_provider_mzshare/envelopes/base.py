@@ -11,12 +11,7 @@ class Envelope(Protocol):
 
     @property
     def name(self) -> str:
-        """As specs and plans hold it."""
-        ...
-
-    @property
-    def sql_word(self) -> str:
-        """As it is written after ENVELOPE."""
+        """As specs and plans hold it; in capitals, the word that is written after ENVELOPE."""
         ...
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:

@@ -9,10 +9,10 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.errors import MzShareError, UnknownConnection
-from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.hooks.connections import AirflowConnections, default_connections
 from airflow_provider_mzshare.hooks.settings import CONN_TYPE, settings_of
 from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.wiring import Wiring
 
 if TYPE_CHECKING:
     # DAG files import this at every parse: what only a running task needs is loaded by that task.
@@ -41,7 +41,6 @@ class CatalogHook(BaseHook):
     def __init__(self, mzshare_conn_id: str = DEFAULT_CONN_ID) -> None:
         super().__init__()
         self.mzshare_conn_id = mzshare_conn_id
-        self._catalog: Catalog | None = None
 
     @cached_property
     def settings(self) -> Settings:
@@ -59,29 +58,26 @@ class CatalogHook(BaseHook):
 
     # ── the catalog ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+    @cached_property
+    def wiring(self) -> Wiring:
+        return Wiring(self.settings, lambda: self.connections)
+
     @property
     def catalog(self) -> Catalog:
         """Opened when first asked for, and kept until ``close``."""
-        from airflow_provider_mzshare.control.composition import open_catalog
-
-        if self._catalog is None:
-            self._catalog = open_catalog(self.settings.catalog_url)
-        return self._catalog
+        return self.wiring.catalog
 
     def get_conn(self) -> Catalog:
         return self.catalog
 
     def ensure_catalog(self) -> Catalog:
         """The same; an embedded catalog that is not there yet is made. One on a server is only made when asked for."""
-        if self.catalog.is_embedded and self.catalog.revision() is None:
-            make_folder(self.settings.home, self.settings.umask)
-            self.catalog.ensure()
-        return self.catalog
+        return self.wiring.ensure_catalog()
 
     def close(self) -> None:
-        if self._catalog is not None:
-            self._catalog.close()
-            self._catalog = None
+        """Also where nothing was opened, since a setting was wrong."""
+        if "wiring" in vars(self):
+            self.wiring.close()
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether the catalog can be used, the warehouse be written to, and the jars are the pinned ones."""
@@ -99,18 +95,12 @@ class CatalogHook(BaseHook):
 
     # ── what works on it ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    @cached_property
+    @property
     def launchers(self) -> Launchers:
-        from airflow_provider_mzshare.compute.launchers.registry import Launchers
-
-        return Launchers(self.settings)
+        return self.wiring.launchers
 
     def reconciler(self, *, stop_seconds: float = GRACE_SECONDS) -> Reconciler:
-        from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
-
-        return Reconciler(self.catalog, self.settings, self.connections, self.launchers, stop_seconds=stop_seconds)
+        return self.wiring.reconciler(stop_seconds=stop_seconds)
 
     def status_reader(self, *, ask_upstreams: bool = False) -> StatusReader:
-        from airflow_provider_mzshare.control.supervision.status import StatusReader
-
-        return StatusReader(self.catalog, self.launchers, self.connections if ask_upstreams else None)
+        return self.wiring.status_reader(ask_upstreams=ask_upstreams)

@@ -15,7 +15,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.convergence import Convergence, convergences
 from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.lifecycle.read_table import EVERYTHING, Query, count_rows, open_table, read_table
-from airflow_provider_mzshare.control.lifecycle.typed_names import find_item, find_source, find_table, typed_name
+from airflow_provider_mzshare.control.lifecycle.typed_names import find_source, find_table, typed_name
 from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.statements.answers import Result
 from airflow_provider_mzshare.control.statements.run import execute_script
@@ -168,12 +168,8 @@ class MzShareHook(CatalogHook):
         reader = self.status_reader()
         if name is None:
             return reader.sources(), []
-        item = find_item(self.catalog, name)
-        if isinstance(item, items.SourceItem):
-            source, tables = reader.source(item)
-            return [source], list(tables)
-        source, table = reader.table(item)
-        return [source], [table]
+        source, tables = reader.named(name)
+        return [source], tables
 
     def spark_ui(self, job_id: str) -> str | None:
         """Where the pages of a job's Spark are, if they are switched on."""

@@ -99,8 +99,8 @@ def test_a_new_user_follows_the_readme(wheel_env: WheelEnv, kafka: EmbeddedKafka
     ]
     assert json.loads(shell.run("mzshare status -o json").out)[0]["health"] == "stopped"
     dag, reading = blocks("python")
-    (tmp_path / "reading.py").write_text(f"{reading}\nprint(table.num_rows, table.column_names)")
-    assert shell.run("python reading.py").out == "500 ['id', 'customer', 'amount', 'note']\n"
+    (tmp_path / "reading.py").write_text(f"{reading}\nprint(orders.num_rows, orders.column_names, health)")
+    assert shell.run("python reading.py").out == "500 ['id', 'customer', 'amount', 'note'] stopped\n"
     (tmp_path / "dag.py").write_text(
         f"from airflow.sdk import DAG\nwith DAG('d') as d:\n{indent(dag, '  ')}\nprint(d.task_ids)"
     )

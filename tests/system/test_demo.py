@@ -72,9 +72,16 @@ def await_stage(process: subprocess.Popen[bytes], folder: Path, stage: str) -> N
     wait_until(begun, STAGE_SECONDS, f"it to say {stage!r}")
 
 
+def told(process: psutil.Process) -> str:
+    """It may end while it is looked at."""
+    with suppress(psutil.Error):
+        return f"{process.pid} {' '.join(process.cmdline())[:200]}"
+    return f"{process.pid}"
+
+
 def assert_nothing_left(folder: Path) -> None:
     def left() -> list[str]:
-        return [f"{p.pid} {' '.join(p.cmdline())[:200]}" for p in alive(folder)] + os.listdir(folder)
+        return [told(process) for process in alive(folder)] + os.listdir(folder)
 
     wait_until(lambda: left() == ["said"], END_SECONDS, "everything to be gone")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 
 from sqlalchemy import delete, insert, select
@@ -26,6 +27,7 @@ from airflow_provider_mzshare.control.catalog.database.relation_models import De
 from airflow_provider_mzshare.control.catalog.objects.lookup import Item, SourceItem, TableItem
 from airflow_provider_mzshare.control.catalog.objects.lookup_many import get_items, get_source_items
 from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.errors import KindNotLoaded, UnknownKind
 
 Facts = tuple[str | None, ...]
 """All that is stored of an item itself and may stand in a statement."""
@@ -45,10 +47,10 @@ def refresh_create_sql(session: Session, print_item: PrintItem, item_ids: Collec
     changed = {item_id for item_id, fingerprint in now.items() if printed.get(item_id) != fingerprint}
     changed |= {item_id for item_id in item_ids if item_id in now}
     gone = printed.keys() - now.keys()
-    _remove(session, changed | gone)
-    if changed:
-        texts = _texts(session, print_item, changed)
-        rows = [{"id": i, "create_sql": f"{texts[i]};", "fingerprint": now[i]} for i in sorted(changed)]
+    texts = _texts(session, print_item, changed) if changed else {}
+    _remove(session, texts.keys() | gone)
+    if texts:
+        rows = [{"id": i, "create_sql": f"{texts[i]};", "fingerprint": now[i]} for i in sorted(texts)]
         session.execute(insert(DefinitionRow), rows)
     return changed | gone
 
@@ -57,7 +59,12 @@ def _texts(session: Session, print_item: PrintItem, item_ids: Collection[ItemId]
     found = get_items(session, item_ids)
     of = {item.source_id for item in found.values() if isinstance(item, TableItem)}
     sources = get_source_items(session, of)
-    return {item_id: print_item(session, item, sources) for item_id, item in found.items()}
+    texts: dict[ItemId, str] = {}
+    for item_id, item in found.items():
+        # What is of a kind that is not here keeps the text that was printed where it is.
+        with suppress(UnknownKind, KindNotLoaded):
+            texts[item_id] = print_item(session, item, sources)
+    return texts
 
 
 def _remove(session: Session, item_ids: Iterable[ItemId]) -> None:

@@ -12,7 +12,7 @@ from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
-from airflow_provider_mzshare.envelopes.registry import ENVELOPES
+from airflow_provider_mzshare.envelopes.registry import sql_word
 
 
 def table_name(name: QualifiedName) -> exp.Table:
@@ -50,7 +50,7 @@ def names_option(name: str, columns: Iterable[exp.Expr]) -> list[nodes.Option]:
 
 def envelope_word(name: str, *, always: bool = False) -> str | None:
     """What stands after ENVELOPE; the usual one need not be written."""
-    return ENVELOPES.get(name).sql_word if always or name != DEFAULT_ENVELOPE else None
+    return sql_word(name) if always or name != DEFAULT_ENVELOPE else None
 
 
 def column_names(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:

@@ -16,7 +16,7 @@ from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
 from airflow_provider_mzshare.control.sql.scanning import shown
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, RESERVED, TICK
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
-from airflow_provider_mzshare.envelopes.registry import by_word
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.formats.registry import NATIVE, any_of, format_named, sql_word, words_with_columns
 
 _NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
@@ -65,7 +65,7 @@ class TableBinding(Binding):
     def _envelope(self, node: exp.Expr, written: str, include: Sequence[nodes.Include]) -> str:
         if not (word := node.text("envelope")):
             return DEFAULT_ENVELOPE
-        envelope = by_word(word)
+        envelope = envelope_named(word.lower())
         if missing := envelope.lacks(format=written, include=[item.name.lower() for item in include]):
             self.refuse(node.args["envelope"], f"ENVELOPE {word} needs {missing}")
         return envelope.name

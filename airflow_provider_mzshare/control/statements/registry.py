@@ -28,8 +28,15 @@ from airflow_provider_mzshare.control.statements.handlers.views import create_vi
 from airflow_provider_mzshare.control.statements.legacy import creating, subsources
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 
+
+def _create_source(session: Session, checked: Checked[sql.CreateSource], context: Context) -> Result:
+    """Of either syntax."""
+    is_old = checked.statement.spec.legacy is not None
+    return (creating.create_source if is_old else sources.create_source)(session, checked, context)
+
+
 HANDLERS: Mapping[type[Any], Handler] = {
-    sql.CreateSource: creating.create_source,
+    sql.CreateSource: _create_source,
     sql.CreateTable: new_tables.create_table,
     sql.CreateSubsource: subsources.create_subsource,
     sql.CreateView: create_view,

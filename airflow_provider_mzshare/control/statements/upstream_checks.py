@@ -11,7 +11,7 @@ from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.log.states import get_source, load_state
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import output_of
 from airflow_provider_mzshare.control.catalog.objects.lookup_many import find_all

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.object_models import MigrationRow
-from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, lookup
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, lock_namespace
 from airflow_provider_mzshare.control.catalog.objects.upgrades import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from airflow_provider_mzshare.control.catalog.objects.definitions import Comment, Definitions, Table, View
-from airflow_provider_mzshare.control.upgrade.options import copied_options
+from airflow_provider_mzshare.control.upgrade.column_options import copied_options
 from airflow_provider_mzshare.control.upgrade.source_names import IsTaken, source_name
 from airflow_provider_mzshare.control.views.resolving import redirected
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow.dataset
 import pytest
@@ -64,11 +66,12 @@ def test_the_examples_of_the_page_read_what_is_there(cli: Cli, filled: Filled) -
             assert not find_spec(example.split()[1]), f"it can be run now: {why}"
             continue
         names: dict[str, Any] = {"path": path}
-        exec(example, names)
+        with mock.patch.dict(os.environ, cli.environment):
+            exec(example, names)
         found = names["count"] if "count" in names else len(names["frame"])
         assert found == TICKS, example
         ran += 1
-    assert ran == 2
+    assert ran == 3
 
 
 def test_the_files_of_a_folder_are_more_than_the_table(cli: Cli, filled: Filled) -> None:

@@ -25,7 +25,6 @@ PACKAGE = Path(airflow_provider_mzshare.__file__).parent
 
 class Keyed:
     name = "keyed"
-    sql_word = "KEYED"
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
         return None if "key" in include else "INCLUDE KEY"
@@ -52,7 +51,6 @@ def parse(clauses: str) -> values.CreateTable:
 def test_an_envelope_bears_the_name_it_is_registered_by(name: str) -> None:
     envelope = ENVELOPES.get(name)
     assert envelope.name == name
-    assert envelope.sql_word == envelope.sql_word.upper()
 
 
 @pytest.mark.parametrize("clauses", ["FORMAT TEXT", "FORMAT TEXT ENVELOPE NONE", "ENVELOPE NONE", ""])
@@ -78,12 +76,13 @@ def test_what_an_envelope_needs_is_told_at_its_clause() -> None:
         parse("FORMAT TEXT ENVELOPE KEYED")
 
 
-def test_one_that_is_not_here_is_refused_in_a_statement_and_in_a_catalog() -> None:
+def test_one_that_is_not_here_is_refused_in_a_statement_and_where_the_table_would_be_filled() -> None:
     with pytest.raises(StatementError, match="ENVELOPE UPSERT is not supported yet"):
         parse("FORMAT TEXT ENVELOPE UPSERT")
-    stored = TableSpec(reference="r", format="text", envelope="keyed").model_dump_json()
+    stored = parse_table_spec(TableSpec(reference="r", format="text", envelope="keyed").model_dump_json())
+    assert "ENVELOPE KEYED" in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), stored)
     with pytest.raises(UnknownEnvelope, match="there is no envelope 'keyed'"):
-        parse_table_spec(stored)
+        member_plan("u1", stored, place=PARTITIONED, hash_version=1)
 
 
 def test_nobody_else_tests_for_an_envelope_by_its_name() -> None:

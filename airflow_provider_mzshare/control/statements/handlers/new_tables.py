@@ -13,7 +13,7 @@ from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.database.models import SourceRow
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items
 from airflow_provider_mzshare.control.catalog.objects.item_names import add_items
 from airflow_provider_mzshare.control.catalog.objects.lookup_many import find_all

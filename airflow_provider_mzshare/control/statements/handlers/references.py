@@ -8,7 +8,7 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.registry import kind_of
-from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.references import (
     StoredReference,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.connectors.registry import kind_of
+from airflow_provider_mzshare.connectors.registry import AbsentSpec, kind_of
 from airflow_provider_mzshare.control.catalog.objects import items, schemas
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.statements.legacy.showing import (
 )
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec
 
 SOURCE_COLUMNS = ("id", "name", "kind", "connection", "topic", "status", "tables")
 TABLE_COLUMNS = ("id", "name", "source", "format", "status", "rows", "errors")
@@ -57,14 +57,21 @@ def _top_level(session: Session, schema: str | None) -> Rows:
             "id": s.id,
             "name": full_name(s.name),
             "kind": s.spec.kind,
-            "connection": kind_of(s.spec).connection_name(s.spec),
-            "topic": kind_of(s.spec).topic(s.spec),
+            **_upstream(s.spec),
             "status": s.status,
             "tables": len([t for t in items.list_tables(session, s.id) if t.kind == "table"]),
         }
         for s in items.list_sources(session)
         if schema in (None, s.name[0])
     ]
+
+
+def _upstream(spec: SourceSpec) -> dict[str, str | None]:
+    """Nothing of a kind that is not here; its sources are shown all the same."""
+    if isinstance(spec, AbsentSpec):
+        return {"connection": None, "topic": None}
+    kind = kind_of(spec)
+    return {"connection": kind.connection_name(spec), "topic": kind.topic(spec)}
 
 
 def _tables(session: Session, schema: str | None) -> Rows:

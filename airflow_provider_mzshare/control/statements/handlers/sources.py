@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.references import store_references
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.log import arrivals
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile, NotPossible
 from airflow_provider_mzshare.control.sql import values as sql

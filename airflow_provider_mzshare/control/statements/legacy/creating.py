@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.registry import kind_of
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
 from airflow_provider_mzshare.control.catalog.objects.differences import differences
 from airflow_provider_mzshare.control.catalog.objects.references import list_references
@@ -38,20 +38,20 @@ from airflow_provider_mzshare.errors import NameTaken, SpecConflict
 
 
 def create_source(session: Session, checked: Checked[sql.CreateSource], context: Context) -> Result:
-    """Of either syntax."""
-    statement = checked.statement
-    if statement.spec.legacy is None:
-        return sources.create_source(session, checked, context)
+    """:raises ValueError: of a statement that says nothing of outputs."""
+    statement, asked = checked.statement, checked.statement.spec.legacy
+    if asked is None:
+        raise ValueError("this is no old-style source")
     items.lock_namespace(session)
     present = items.find(session, name_pair(statement.name))
     if flags.is_on(session, flags.FORCE_TABLES):
         references = _known(session, present) if present is not None else list(checked.references or ())
-        raise _refusal(statement, statement.spec.legacy, references)
+        raise _refusal(statement, asked, references)
     if present is not None:
-        return _same(session, statement, statement.spec.legacy, present, context)
+        return _same(session, statement, asked, present, context)
     if checked.references is None:
         raise ChangedMeanwhile(f"source {statement.name}")
-    return _create(session, checked, statement.spec.legacy, checked.references, context)
+    return _create(session, checked, asked, checked.references, context)
 
 
 def _refusal(statement: sql.CreateSource, asked: LegacySpec, references: list[ReferenceInfo]) -> OldSyntax:

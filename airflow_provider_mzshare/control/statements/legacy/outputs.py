@@ -15,7 +15,7 @@ from airflow_provider_mzshare.control.statements.legacy.problems import Referenc
 from airflow_provider_mzshare.control.statements.legacy.texts import name_of, parts_of, sql_of
 from airflow_provider_mzshare.control.statements.purification import purify, resolve, stored_reference, written
 from airflow_provider_mzshare.core.specs import LegacySpec, SourceSpec, TableSpec
-from airflow_provider_mzshare.envelopes.registry import ENVELOPES
+from airflow_provider_mzshare.envelopes import registry as envelopes
 from airflow_provider_mzshare.errors import ReferenceMissing, StatementError
 from airflow_provider_mzshare.formats.registry import sql_word
 
@@ -55,7 +55,7 @@ def clause_of(statement: sql.CreateSource) -> str:
     if legacy is not None and legacy.shape != "single":
         return _CLAUSES[legacy.shape]
     word = sql_word(output.format) if output else None
-    return f"FORMAT {word}" if word else f"ENVELOPE {ENVELOPES.get((output or sql.Output()).envelope).sql_word}"
+    return f"FORMAT {word}" if word else f"ENVELOPE {envelopes.sql_word((output or sql.Output()).envelope)}"
 
 
 def own_output(statement: sql.CreateSource, legacy: LegacySpec, reference: ReferenceInfo) -> TableSpec:

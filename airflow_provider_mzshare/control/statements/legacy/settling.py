@@ -11,7 +11,7 @@ from sqlalchemy import exists, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.database.object_models import MigrationRow
-from airflow_provider_mzshare.control.catalog.log.states import lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import items, legacy_sources
 from airflow_provider_mzshare.control.definition_errors import NotPossible, run_sql
 from airflow_provider_mzshare.control.hints import command

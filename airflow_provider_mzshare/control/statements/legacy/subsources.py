@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.registry import kind_of
-from airflow_provider_mzshare.control.catalog.log.states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
 from airflow_provider_mzshare.control.catalog.objects.dependents import leaving_with
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile, NotPossible, StillUsed, run_sql

@@ -1,0 +1,248 @@
+"""mzshare for Python: ``mz = connect()``, then statements, rows, status. Nothing deeper is needed, or promised to stay.
+
+Where the catalog and the warehouse are, and how apps run, is said by the ``MZSHARE_…`` variables, as for the command
+line, or by arguments of ``connect``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.wiring import Wiring
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from airflow_provider_mzshare.connectors.connections import ConnectionStore
+    from airflow_provider_mzshare.control.lifecycle.progress import Progress
+    from airflow_provider_mzshare.control.lifecycle.verification import Verified
+    from airflow_provider_mzshare.control.statements.answers import Result
+    from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
+
+__all__ = ["MzShare", "Status", "connect"]
+
+
+def connect(
+    *,
+    home: str | Path | None = None,
+    catalog: str | None = None,
+    warehouse: str | None = None,
+    connections: Mapping[str, Mapping[str, Any]] | None = None,
+) -> MzShare:
+    """Open nothing yet: the catalog is looked at by the first call that needs it.
+
+    :param home: instead of ``MZSHARE_HOME``; holds the catalog and the warehouse unless these are said too.
+    :param catalog: instead of ``MZSHARE_CATALOG``: ``sqlite:///FILE`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
+    :param warehouse: instead of ``MZSHARE_WAREHOUSE``: a folder or a URI.
+    :param connections: to upstreams, by name, as Airflow's JSON has them:
+        ``{"broker": {"conn_type": "kafka", "extra": {"bootstrap.servers": "localhost:9092"}}}``. Others are looked for
+        where Airflow looks.
+    """
+    said = {"MZSHARE_HOME": home, "MZSHARE_CATALOG": catalog, "MZSHARE_WAREHOUSE": warehouse}
+    environ = {**os.environ, **{name: str(value) for name, value in said.items() if value is not None}}
+    return MzShare(Wiring(Settings.from_environment(environ), lambda: _connections(connections or {})))
+
+
+def _connections(given: Mapping[str, Mapping[str, Any]]) -> ConnectionStore:
+    from airflow_provider_mzshare.hooks.connections import DefaultConnections
+
+    named = {f"AIRFLOW_CONN_{name.upper()}": json.dumps(dict(definition)) for name, definition in given.items()}
+    return DefaultConnections({**os.environ, **named})
+
+
+@dataclass(frozen=True)
+class Status:
+    """Sources, and the tables that were asked for with them."""
+
+    sources: Sequence[SourceStatus]
+    tables: Sequence[TableStatus]
+
+
+class MzShare:
+    """One catalog and its tables. A context; else ``close`` it. Errors are ``MzShareError``, with a ``hint``."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+
+    @property
+    def settings(self) -> Settings:
+        return self._wiring.settings
+
+    def close(self) -> None:
+        self._wiring.close()
+
+    def __enter__(self) -> MzShare:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # ── statements ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def sql(self, text: str, *, dry_run: bool = False) -> list[Result]:
+        """Run statements, as ``mzshare sql`` does; a result for each. No app is started: ``wait`` does that.
+
+        :param dry_run: check and plan everything, and change nothing.
+        """
+        from airflow_provider_mzshare.control.statements.run import execute_script
+
+        return execute_script(self._wiring.ensure_catalog(), text, self._wiring.connections, dry_run=dry_run)
+
+    # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def read(
+        self,
+        name: str,
+        *,
+        as_of: int | datetime | None = None,
+        tick: int | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        errors: bool = False,
+        system_columns: bool = False,
+        require_live: bool = False,
+    ) -> pa.Table:
+        """The rows of a table or a view, or how far a source is.
+
+        The answer is an Arrow table: ``.to_pandas()``, ``polars.from_arrow(…)``, ``duckdb.sql(…)`` on its name and
+        ``spark.createDataFrame(…)`` take it as it is.
+
+        :param as_of: a time, or an ``mz_timestamp`` in milliseconds; else as of now.
+        :param tick: as of this tick of its source, instead.
+        :param errors: the records that could not be decoded, instead of the rows.
+        :param system_columns: with tick and place of each row.
+        :param require_live: fail unless the table is live; else what there is is given.
+        """
+        with self.open(
+            name,
+            as_of=as_of,
+            tick=tick,
+            columns=columns,
+            limit=limit,
+            errors=errors,
+            system_columns=system_columns,
+            require_live=require_live,
+        ) as batches:
+            return batches.read_all()
+
+    @contextmanager
+    def open(
+        self,
+        name: str,
+        *,
+        as_of: int | datetime | None = None,
+        tick: int | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        errors: bool = False,
+        system_columns: bool = False,
+        require_live: bool = False,
+    ) -> Iterator[pa.RecordBatchReader]:
+        """What ``read`` gives, a batch at a time, for more rows than fit into memory."""
+        from airflow_provider_mzshare.control.lifecycle.liveness import ignore, refuse
+        from airflow_provider_mzshare.control.lifecycle.read_table import Query, open_table
+        from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+
+        typed_name(name)
+        query = Query(columns, errors, system_columns or errors, limit, ordered=limit is not None)
+        when: dict[str, Any] = {"as_of_ms": _milliseconds(as_of), "tick": tick, "jars": self.settings.jars}
+        not_live = refuse if require_live else ignore
+        catalog, warehouse = self._wiring.catalog, self.settings.warehouse
+        with open_table(catalog, warehouse, name, query, not_live=not_live, **when) as batches:
+            yield batches
+
+    def read_cut(
+        self, names: Sequence[str], *, as_of: int | datetime | None = None, tick: int | None = None
+    ) -> Mapping[str, pa.Table]:
+        """Several tables of one source at the same tick: the rows of a record are in all of them or in none."""
+        from airflow_provider_mzshare.control.lifecycle.read_table import read_cut
+
+        where = self._wiring.catalog, self.settings.warehouse
+        return read_cut(*where, names, as_of_ms=_milliseconds(as_of), tick=tick)
+
+    def frame(
+        self, spark: SparkSession, name: str, *, as_of: int | datetime | None = None, tick: int | None = None
+    ) -> DataFrame:
+        """What ``read`` gives, as a DataFrame of a session that has Delta, in no order."""
+        from airflow_provider_mzshare.control.lifecycle.read_table import read_frame
+
+        where = self._wiring.catalog, self.settings.warehouse
+        return read_frame(spark, *where, name, as_of_ms=_milliseconds(as_of), tick=tick)
+
+    def path(self, table: str, *, errors: bool = False) -> str:
+        """Where the Delta table behind it is, a folder or a URI, for readers of Delta's own."""
+        from airflow_provider_mzshare.control.lifecycle.locations import locate
+        from airflow_provider_mzshare.control.lifecycle.typed_names import find_table
+
+        found = find_table(self._wiring.catalog, table)
+        with self._wiring.catalog.read() as session:
+            return locate(session, self.settings.warehouse, found, "errors" if errors else "data").uri
+
+    # ── looking and waiting ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def status(self, name: str | None = None, *, lag: bool = False) -> Status:
+        """Of all sources; of one with its tables; or of one table with its source.
+
+        :param lag: ask upstreams how far behind we are.
+        """
+        reader = self._wiring.status_reader(ask_upstreams=lag)
+        if name is None:
+            return Status(reader.sources(), [])
+        source, tables = reader.named(name)
+        return Status([source], tables)
+
+    def wait(
+        self,
+        name: str,
+        *,
+        until: Literal["live", "caught-up"] = "live",
+        timeout: float | None = 300.0,
+        start: bool | None = None,
+        report: Callable[[Progress], None] | None = None,
+    ) -> Status:
+        """Until a table, or all tables of a source, are live, or have all that is upstream now.
+
+        Fails as soon as that cannot happen any more. Backfills that nobody has started are started, where the app of
+        their source runs.
+
+        :param timeout: seconds; None: for ever.
+        :param start: True and False start backfills everywhere or nowhere.
+        :param report: called with each look.
+        """
+        from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
+
+        item = find_item(self._wiring.catalog, name)
+        source, tables = self._wiring.waiter(item, until, start=start, report=report).wait(timeout)
+        return Status([source], tables)
+
+    def verify(
+        self, table: str, *, everything: bool = False, report: Callable[[Progress], None] | None = None
+    ) -> Verified:
+        """Read a table's range upstream once more and compare, record by record. Raises where one differs.
+
+        :param everything: from the table's start on, not only what its last backfill wrote.
+        """
+        from airflow_provider_mzshare.control.lifecycle.typed_names import find_table
+        from airflow_provider_mzshare.control.lifecycle.verification import verify_table
+
+        found = find_table(self._wiring.catalog, table)
+        parts = self._wiring.catalog, self._wiring.connections, self.settings.warehouse
+        return verify_table(*parts, found, everything=everything, report=report)
+
+
+def _milliseconds(moment: int | datetime | None) -> int | None:
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise ValueError("a time without a zone could be any: give it one, as datetime.now(timezone.utc) has")
+        return int(moment.timestamp() * 1000)
+    return moment
