@@ -51,12 +51,20 @@ def _run_sql(statement: str) -> str:
 
 
 class StatementError(TerminalError):
-    """A statement that cannot be read or is not supported, with its place."""
+    """A statement that cannot be read or is not supported, with its place: in the text, or an operator's argument."""
 
-    def __init__(self, message: str, *, line: int | None = None, column: int | None = None, hint: str = "") -> None:
-        self.line_number, self.column = line, column
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        argument: str | None = None,
+        hint: str = "",
+    ) -> None:
+        self.problem, self.line_number, self.column, self.argument = message, line, column, argument
         where = f"line {line}, column {column}: " if line is not None and column is not None else ""
-        super().__init__(f"{where}{message}", hint=hint)
+        super().__init__(f"{f'{argument}: ' if argument else where}{message}", hint=hint)
 
 
 class UnknownFormat(TerminalError):

@@ -1,18 +1,34 @@
-"""Trigger forms that define a table: the fields, and the definition that they make. For DAGs that have such a form."""
+"""Trigger forms that define sources and tables: the fields, and the definitions that they make. For DAGs with one.
+
+The fields of options come from the tables of options: a new option is asked for without a change here.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from airflow.sdk import Param
 
+from airflow_provider_mzshare.connectors.registry import find_kind
+from airflow_provider_mzshare.control.sql.durations import format_duration
+from airflow_provider_mzshare.core.options import Option
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS, TableSpec
 from airflow_provider_mzshare.formats import registry
 
 FORMATS = tuple(registry.FORMATS)
 
 
-def table_params(*, columns: str | None = None, include: str | None = None) -> dict[str, Param]:
-    """What a table is made of, with these to begin with."""
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table_params(
+    *, columns: str | None = None, include: str | None = None, without: Collection[str] = ()
+) -> dict[str, Param]:
+    """What a table is made of, with these to begin with.
+
+    :param without: options that are not asked for.
+    """
     return {
         "columns": _text(
             columns,
@@ -28,35 +44,84 @@ def table_params(*, columns: str | None = None, include: str | None = None) -> d
             title="Format",
             description="How records are decoded. none: the upstream has columns of its own.",
         ),
-        "text_columns": _text(None, "Text columns", "Of an upstream with columns of its own: those to keep as text."),
-        "exclude_columns": _text(None, "Columns to leave out", "Of an upstream with columns of its own."),
-        "on_decode_error": Param(
-            "record",
-            type="string",
-            enum=["record", "stop"],
-            title="What cannot be decoded",
-            description="record: it goes to the table's errors. stop: the table stalls.",
-        ),
-        "retain_history": Param(
-            "1 day", type="string", title="History", description="How far back the table can be read, as 7 days."
-        ),
+        **{option.name: _param(option, _usual(option)) for option in _asked(without)},
     }
 
 
-def table_definition(name: str, **more: Any) -> dict[str, Any]:
+def table_definition(name: str, *, without: Collection[str] = (), **more: Any) -> dict[str, Any]:
     """The table of these fields, for ``add_tables``, as templates.
 
     :param name: the table's name. :param more: parts of the definition that are not asked for in the form.
     """
-    options = ("retain_history", "on_decode_error", "text_columns", "exclude_columns")
-    asked = {field: f"{{{{ params.{field} or '' }}}}" for field in ("columns", "include", "format")}
-    return {
-        "name": name,
-        **asked,
-        "options": {option: f"{{{{ params.{option} or '' }}}}" for option in options},
-        **more,
+    asked = {field: _template(field) for field in ("columns", "include", "format")}
+    return {"name": name, **asked, "options": {one.name: _template(one.name) for one in _asked(without)}, **more}
+
+
+def _asked(without: Collection[str]) -> list[Option]:
+    return [option for option in TABLE_OPTIONS.values() if option.name not in without]
+
+
+def _usual(option: Option) -> Any:
+    """As a form begins with it."""
+    value = TableSpec.model_fields[option.field].default
+    if option.type == "duration":
+        return format_duration(round(value * option.milliseconds))
+    return None if option.type == "names" else value
+
+
+# ── sources ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def source_params(kind: str, *, connection: str = "connection", begin: Mapping[str, Any]) -> dict[str, Param]:
+    """What a source of this kind needs to know.
+
+    :param connection: what the field of its connection is called.
+    :param begin: what some of the fields begin with, by the names of operators' arguments.
+    """
+    found = find_kind(kind)
+    fields = {}
+    if found.takes_connection:
+        title, about = f"{found.title} connection", "The id of Airflow's connection to the upstream."
+        fields[connection] = Param(begin.get(connection), type="string", minLength=1, title=title, description=about)
+    if found.variants:
+        fields[found.variant_field] = Param(
+            begin.get(found.variant_field),
+            type="string",
+            enum=[words.lower().replace(" ", "_") for words in found.variants],
+            title=found.variant_field.capitalize(),
+        )
+    return {**fields, **{option.name: _param(option, begin.get(option.name)) for option in found.options}}
+
+
+def source_definition(kind: str, *, connection: str = "connection") -> dict[str, Any]:
+    """What ``CreateSourceOperator`` is told by these fields, as templates."""
+    found = find_kind(kind)
+    names = [*([found.variant_field] if found.variants else []), *(option.name for option in found.options)]
+    told: dict[str, Any] = {"kind": kind, "upstream": {name: _template(name) for name in names}}
+    return {**told, "conn_id": _template(connection)} if found.takes_connection else told
+
+
+# ── fields ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _param(option: Option, value: Any) -> Param:
+    told: dict[str, Any] = {
+        "title": option.title or option.words.capitalize(),
+        "description": option.about.replace("`", "") or None,
     }
+    if option.type == "boolean":
+        return Param(value, type="boolean", **told)
+    if option.type == "choice":
+        return Param(value, type="string", enum=list(option.choices), **told)
+    if option.required:
+        return Param(value, type="string", minLength=1, **told)
+    return Param(value, type=["null", "string"], **told)
 
 
 def _text(default: str | None, title: str, description: str, **more: Any) -> Param:
     return Param(default, type=["null", "string"], title=title, description=description, **more)
+
+
+def _template(field: str) -> str:
+    """Nothing where nothing was given; False is something. Not ``params.keys``, which is what every mapping has."""
+    return f"{{{{ params['{field}'] if params['{field}'] is not none else '' }}}}"

@@ -34,12 +34,6 @@ ASSETS = "mzshare_added_tables"
             "shop_amounts", type="string", minLength=1, title="New table", description="[schema.]name of the new table."
         ),
         **table_params(columns="amount double precision", include="partition, offset"),
-        "snapshot": Param(
-            True,
-            type="boolean",
-            title="With history",
-            description="Off: only what arrives from now on, without a backfill.",
-        ),
         "reference": Param(
             None,
             type=["null", "string"],
@@ -56,7 +50,6 @@ def mzshare_add_table() -> None:
             table_definition(
                 "{{ params.table }}",
                 reference="{{ params.reference or '' }}",
-                snapshot="{{ params.snapshot }}",
             )
         ],
         alias=ASSETS,

@@ -36,6 +36,8 @@ from airflow_provider_mzshare.task_groups import add_tables
 
 TABLE = "{{ params.table }}"
 SAME = "same"
+NOT_ASKED = ("snapshot",)
+"""The new table has all that the old one has."""
 
 
 def pulled(task_id: str, key: str) -> str:
@@ -58,7 +60,7 @@ PARAMS = {
         title="New table, or the kept one",
         description="Empty: the table's name and __next. For a rollback: which kept table, if there are several.",
     ),
-    **table_params(),
+    **table_params(without=NOT_ASKED),
     "format": Param(
         SAME,
         type="string",
@@ -175,6 +177,7 @@ def added_table() -> TaskGroup:
         tables=[
             table_definition(
                 pulled("plan", "other"),
+                without=NOT_ASKED,
                 reference="{{ ti.xcom_pull(task_ids='plan')['reference'] | tojson }}",
                 format=f"{{% if params.format == '{SAME}' %}}{same}{{% else %}}{{{{ params.format }}}}{{% endif %}}",
             )

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 
 from airflow.sdk import Param, chain, dag
 
+from airflow_provider_mzshare.forms import source_definition, source_params
 from airflow_provider_mzshare.operators.ingestion import StartIngestionOperator
 from airflow_provider_mzshare.operators.reading import ReadTableOperator
 from airflow_provider_mzshare.operators.sources import CreateSourceOperator
@@ -27,14 +28,9 @@ TYPED, WHOLE = "{{ params.source }}_rows", "{{ params.source }}_documents"
     tags=["mzshare"],
     doc_md=__doc__,
     params={
-        "kafka_conn_id": Param(
-            "kafka_default",
-            type="string",
-            minLength=1,
-            title="Kafka connection",
-            description="The id of Airflow's connection to the brokers.",
+        **source_params(
+            "kafka", connection="kafka_conn_id", begin={"kafka_conn_id": "kafka_default", "topic": "orders"}
         ),
-        "topic": Param("orders", type="string", minLength=1, title="Topic", description="A topic with JSON records."),
         "source": Param(
             "shop", type="string", minLength=1, title="Source", description="What to call it; its tables begin with it."
         ),
@@ -52,8 +48,7 @@ def mzshare_quickstart() -> None:
     source = CreateSourceOperator(
         task_id="create_source",
         source="{{ params.source }}",
-        kafka_conn_id="{{ params.kafka_conn_id }}",
-        topic="{{ params.topic }}",
+        **source_definition("kafka", connection="kafka_conn_id"),
     )
     tables = CreateTablesFromSourceOperator(
         task_id="create_tables",

@@ -1,16 +1,24 @@
-"""Options as statements write them: words, type and the field they stand for. Plain data: SQL reads and prints them."""
+"""Options as statements write them: words, type and the field they stand for. Plain data.
+
+The options of tables and of sources stand at the fields of ``TableSpec`` and ``SourceSettings`` (``core/specs.py``),
+those of one kind of source in its kind. Grammar, binding, printing, comparison, operators, forms, relations and the
+reference pages are made from them: a new option is one entry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-OptionType = Literal["name", "text", "whole", "signed", "wholes", "duration"]
-"""``name``: a text that names something, so it is neither empty nor too long. ``signed``: a whole number that may be
-negative. ``wholes``: whole numbers in brackets. ``duration``: a text such as ``'500ms'``."""
+from pydantic import BaseModel
 
-OptionValue = str | int | float | tuple[int, ...]
+OptionType = Literal["name", "text", "whole", "signed", "wholes", "duration", "boolean", "choice", "names"]
+"""``name``: a text that names something, so it is neither empty nor too long. ``signed``: a whole number that may be
+negative. ``wholes``: whole numbers in brackets. ``duration``: a text such as ``'500ms'``. ``choice``: one of a few
+texts. ``names``: names of columns in brackets."""
+
+OptionValue = str | int | float | bool | tuple[int, ...] | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -19,10 +27,18 @@ class Option:
     :param expected: what stands behind the words, in messages: ``a whole number``.
     :param field: of the spec, which says what values are allowed; empty where several options make one field.
     :param noun: what a ``name`` names, in messages: ``a topic``.
+    :param preposition: a word that is written before the value: ``FOR`` of ``RETAIN HISTORY FOR '1 day'``.
+    :param choices: of a ``choice``, as the field holds them.
     :param milliseconds: of a ``duration``: how many of them one unit of the field is.
     :param unit: of the field, in messages: `` seconds``.
+    :param is_whole: of a ``duration``: the field holds whole units alone.
     :param excludes: the words of an option that cannot be given beside it.
     :param argument: what operators call it, unless it is the words: ``start_offsets``.
+    :param changes: it can be changed later, and no row depends upon it.
+    :param title: of its field in a form, unless it is the words.
+    :param about: what it does, for forms and the reference.
+    :param stored: what the field holds, for the catalog's relations.
+    :param unset: what holds where it is not given, if no value of the field says so: ``no limit``.
     """
 
     words: str
@@ -30,17 +46,37 @@ class Option:
     expected: str = "a whole number"
     field: str = ""
     noun: str = ""
+    preposition: str = ""
+    choices: tuple[str, ...] = ()
     milliseconds: int = 1
     unit: str = ""
+    is_whole: bool = False
     required: bool = False
     excludes: str = ""
     argument: str = ""
+    changes: bool = False
+    title: str = ""
+    about: str = ""
+    stored: str = ""
+    unset: str = ""
 
     @property
     def name(self) -> str:
         """As an argument of Python."""
         return self.argument or self.words.lower().replace(" ", "_")
 
+    @property
+    def all_words(self) -> str:
+        """Up to the value: ``RETAIN HISTORY FOR``."""
+        return f"{self.words} {self.preposition}" if self.preposition else self.words
 
-def by_words(*options: Option) -> Mapping[str, Option]:
-    return {option.words: option for option in options}
+
+def options_of(model: type[BaseModel]) -> Mapping[str, Option]:
+    """The options that stand at a model's fields, by their words, in the order in which they are printed."""
+    found = [
+        replace(option, field=field)
+        for field, info in model.model_fields.items()
+        for option in info.metadata
+        if isinstance(option, Option)
+    ]
+    return {option.words: option for option in found}

@@ -16,6 +16,7 @@ from pydantic import (
     model_serializer,
 )
 
+from airflow_provider_mzshare.core.options import Option, options_of
 from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, check_type
 
@@ -109,10 +110,6 @@ def _details_by_kind(value: Any) -> Any:
 AnyExportDetails = Annotated[SerializeAsAny[ExportDetails], BeforeValidator(_details_by_kind)]
 
 
-HANDLING = ("on_decode_error", "retain_history_seconds")
-"""Fields of a table's spec that no row depends upon: of these, the newest ones count for every tick."""
-
-
 class TableSpec(Spec):
     """A table from a source.
 
@@ -130,12 +127,66 @@ class TableSpec(Spec):
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
     """The name of one; who fills or prints the table looks it up."""
-    on_decode_error: Literal["record", "stop"] = "record"
-    retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
-    snapshot: bool = True
+    on_decode_error: Annotated[
+        Literal["record", "stop"],
+        Option(
+            "ON DECODE ERROR",
+            "choice",
+            "'RECORD' or 'STOP'",
+            choices=("record", "stop"),
+            changes=True,
+            title="What cannot be decoded",
+            about="keep what cannot be decoded in the table's errors, or stall this table",
+            stored="`record` or `stop`",
+        ),
+    ] = "record"
+    retain_history_seconds: Annotated[
+        int,
+        Option(
+            "RETAIN HISTORY",
+            "duration",
+            "a duration such as '1 day'",
+            preposition="FOR",
+            changes=True,
+            milliseconds=1_000,
+            unit=" seconds",
+            is_whole=True,
+            title="History",
+            about="how far back the table can be read; whole seconds",
+            stored="how far back it can be read",
+        ),
+    ] = Field(default=DAY_SECONDS, ge=0)
+    snapshot: Annotated[
+        bool,
+        Option(
+            "SNAPSHOT",
+            "boolean",
+            title="With history",
+            about="whether what the source has read before belongs to the table",
+            stored="whether what the source had read before belongs to it",
+        ),
+    ] = True
     """False: nothing of the source's history belongs to the table; it begins at what comes next."""
-    text_columns: tuple[str, ...] = ()
-    exclude_columns: tuple[str, ...] = ()
+    text_columns: Annotated[
+        tuple[str, ...],
+        Option(
+            "TEXT COLUMNS",
+            "names",
+            title="Text columns",
+            about="these columns of the upstream are taken as text",
+            stored="upstream columns that are taken as text",
+        ),
+    ] = ()
+    exclude_columns: Annotated[
+        tuple[str, ...],
+        Option(
+            "EXCLUDE COLUMNS",
+            "names",
+            title="Columns to leave out",
+            about="these columns of the upstream are left out; `IGNORE COLUMNS` is the old word for it",
+            stored="upstream columns that are left out",
+        ),
+    ] = ()
     details: AnyExportDetails | None = None
     """None for tables from before these were kept."""
 
@@ -147,13 +198,62 @@ class TableSpec(Spec):
         return self.model_copy(update={name: getattr(newest, name) for name in HANDLING})
 
 
+TABLE_OPTIONS = options_of(TableSpec)
+"""``WITH (…)`` of CREATE TABLE, by their words."""
+HANDLING = tuple(option.field for option in TABLE_OPTIONS.values() if option.changes)
+"""Fields of a table's spec that no row depends upon: of these, the newest ones count for every tick."""
+
+
 class SourceSettings(Spec):
     """What may be changed while the ingestion app runs."""
 
-    trigger_interval_ms: int = Field(default=1_000, ge=50)
-    max_records_per_tick: int = Field(default=500_000, ge=1)
-    idle_tick_seconds: float = Field(default=10.0, gt=0)
-    backfill_rate: int | None = Field(default=None, ge=0)
-    """Records per second that a backfill of the source may read; None is no limit, 0 a pause."""
-    cutover_wait_ms: int | None = Field(default=None, ge=0)
-    """How long a tick may wait for a backfill that is one tick behind; None is a quarter of the trigger interval."""
+    trigger_interval_ms: Annotated[
+        int,
+        Option(
+            "TRIGGER INTERVAL",
+            "duration",
+            "a duration such as '500ms'",
+            unit=" milliseconds",
+            about="how often a tick is tried; at least 50 ms",
+        ),
+    ] = Field(default=1_000, ge=50)
+    max_records_per_tick: Annotated[
+        int, Option("MAX RECORDS PER TICK", "whole", about="the most records one tick reads")
+    ] = Field(default=500_000, ge=1)
+    idle_tick_seconds: Annotated[
+        float,
+        Option(
+            "IDLE TICK INTERVAL",
+            "duration",
+            "a duration such as '10s'",
+            milliseconds=1_000,
+            unit=" seconds",
+            about="how often an idle source ticks all the same",
+        ),
+    ] = Field(default=10.0, gt=0)
+    backfill_rate: Annotated[
+        int | None,
+        Option(
+            "BACKFILL RATE",
+            "whole",
+            "records per second, a whole number",
+            about="the most records per second that a backfill of the source reads; 0 pauses it",
+            unset="no limit",
+        ),
+    ] = Field(default=None, ge=0)
+    """None is no limit, 0 a pause."""
+    cutover_wait_ms: Annotated[
+        int | None,
+        Option(
+            "CUTOVER WAIT",
+            "duration",
+            "a duration such as '250ms'",
+            unit=" milliseconds",
+            about="how long a tick may wait for a backfill that is one tick behind; `'0s'`: not at all",
+            unset="a quarter of the trigger interval",
+        ),
+    ] = Field(default=None, ge=0)
+
+
+SOURCE_SETTINGS = options_of(SourceSettings)
+"""``WITH (…)`` of CREATE SOURCE and ALTER SOURCE … SET, by their words."""

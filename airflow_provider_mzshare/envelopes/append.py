@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 class Append:
     name = "none"
+    appends = True
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
         return None

@@ -14,6 +14,11 @@ class Envelope(Protocol):
         """As specs and plans hold it; in capitals, the word that is written after ENVELOPE."""
         ...
 
+    @property
+    def appends(self) -> bool:
+        """Every record is a row of its own, and none is ever changed. Tables of no other envelope can be filled yet."""
+        ...
+
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
         """What a table has not got that the envelope needs, in the words of SQL; None when it can be had.
 

@@ -18,7 +18,7 @@ from airflow_provider_mzshare.control.lifecycle.read_table import EVERYTHING, Qu
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source, find_table, typed_name
 from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.statements.answers import Result
-from airflow_provider_mzshare.control.statements.run import execute_script
+from airflow_provider_mzshare.control.statements.run import execute_script, run_transactions
 from airflow_provider_mzshare.control.supervision.apps_wait import (
     Backfilling,
     Ingesting,
@@ -54,16 +54,19 @@ class MzShareHook(CatalogHook):
         return execute_script(self.ensure_catalog(), text, self.connections, dry_run=dry_run)
 
     def run_statement(self, statement: sql.Statement) -> Result:
-        return self.run_sql(sql.print_statement(statement))[0]
+        return self.run_together([statement])[0]
+
+    def run_together(self, statements: Sequence[sql.Statement]) -> list[Result]:
+        """All or none."""
+        return list(run_transactions(self.ensure_catalog(), [statements], self.connections))
 
     def create_source(self, name: str, **definition: Any) -> Result:
         """The same definition again is no change; another one is a SpecConflict. See ``source_statement``."""
-        return self.run_sql(source_statement(name, **definition))[0]
+        return self.run_statement(source_statement(name, **definition))
 
     def create_tables(self, source: str, tables: Sequence[Mapping[str, Any]]) -> list[Result]:
         """All or none, and with one backfill for those that need one. See ``table_statement``."""
-        statements = [table_statement(source, table) for table in tables]
-        return self.run_sql(";\n".join(["BEGIN", *statements, "COMMIT"]))
+        return self.run_together([table_statement(source, table) for table in tables])
 
     def drop_table(self, name: str) -> Result:
         return self.run_statement(sql.DropItem("table", typed_name(name), if_exists=True))
@@ -138,8 +141,7 @@ class MzShareHook(CatalogHook):
         stalled = {table: one.reason for table, one in found.items() if one.is_stalled}
         if not stalled:
             return
-        statements = [sql.print_statement(sql.AlterTable(typed_name(table), "resume")) for table in stalled]
-        self.run_sql(";\n".join(["BEGIN", *statements, "COMMIT"]))
+        self.run_together([sql.AlterTable(typed_name(table), "resume") for table in stalled])
         for table, reason in stalled.items():
             self.log.info("table %s is resumed; it was stalled: %s", table, reason)
 

@@ -58,8 +58,8 @@ def new_source(name: str, kind: Generator = "auction") -> sql.CreateSource:
     return sql.CreateSource(named(name), False, None, LoadGeneratorSpec(generator=kind))
 
 
-def table(name: str, source: str, *reference: str, **more: Any) -> sql.CreateTable:
-    return sql.CreateTable(named(name), False, named(source), reference or None, "none", **more)
+def table(name: str, source: str, *reference: str, **options: Any) -> sql.CreateTable:
+    return sql.CreateTable(named(name), False, named(source), reference or None, "none", options=options)
 
 
 def drop(name: str, kind: sql.Kind = "source", **more: bool) -> sql.DropItem:

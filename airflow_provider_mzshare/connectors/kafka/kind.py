@@ -11,9 +11,17 @@ from airflow_provider_mzshare.connectors.kind import Clause, ConnectorKind, Writ
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.specs import Start, TableSpec
 
-TOPIC = Option("TOPIC", "name", "a topic in single quotes", "topic", noun="a topic", required=True)
-START_OFFSET = Option("START OFFSET", "wholes", "an offset, a whole number", argument="start_offsets")
-START_TIMESTAMP = Option("START TIMESTAMP", "signed", "milliseconds, a whole number", excludes="START OFFSET")
+TOPIC = Option(
+    "TOPIC", "name", "a topic in single quotes", "topic", noun="a topic", required=True, about="the topic; required"
+)
+START_OFFSET = Option(
+    "START OFFSET", "wholes", "an offset, a whole number", argument="start_offsets",
+    about="the first offset to read for partition 0, 1, 2, …; a partition not listed begins at its earliest record",
+)  # fmt: skip
+START_TIMESTAMP = Option(
+    "START TIMESTAMP", "signed", "milliseconds, a whole number", excludes="START OFFSET",
+    about="begin at the first record at or after this time, in milliseconds since 1970; negative: that long before now",
+)  # fmt: skip
 
 
 class KafkaKind(ConnectorKind[KafkaSourceSpec]):
@@ -67,7 +75,7 @@ class KafkaKind(ConnectorKind[KafkaSourceSpec]):
 def _start(written: Written) -> Start:
     offsets, timestamp = written.options.get(START_OFFSET.words), written.options.get(START_TIMESTAMP.words)
     if isinstance(offsets, tuple):
-        return Start(mode="offset", asked={str(number): offset for number, offset in enumerate(offsets)})
+        return Start(mode="offset", asked={str(number): int(offset) for number, offset in enumerate([*offsets])})
     return Start(mode="timestamp", timestamp=timestamp) if isinstance(timestamp, int) else Start()
 
 

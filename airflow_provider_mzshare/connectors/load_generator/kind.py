@@ -30,14 +30,22 @@ class LoadGeneratorKind(ConnectorKind[LoadGeneratorSpec]):
     connector = f"{_FOLDER}.connector:LoadGeneratorConnector"
     words = "LOAD GENERATOR"
     options = (
-        Option("SEED", "signed", field="seed"),
-        Option("TICK INTERVAL", "duration", _DURATION, "tick_interval_ms", unit=" millisecond"),
-        Option("BATCH SIZE", "whole", field="batch_size"),
-        Option("UP TO", "whole", field="up_to"),
-        Option("KEYS", "whole", field="keys"),
-        Option("VALUE SIZE", "whole", field="value_size"),
-        Option("PARTITIONS", "whole", field="partitions"),
-    )
+        Option("SEED", "signed", field="seed", about="another seed, other records"),
+        Option(
+            "TICK INTERVAL", "duration", _DURATION, "tick_interval_ms", unit=" millisecond",
+            about="how often records are made",
+        ),
+        Option(
+            "BATCH SIZE", "whole", field="batch_size", about="how many of each partition at once, at most 1,000,000"
+        ),
+        Option(
+            "UP TO", "whole", field="up_to", unset="no end",
+            about="so many records a partition and no more; of `AUCTION`, so many bids",
+        ),
+        Option("KEYS", "whole", field="keys", about="`KEY VALUE`: keys of each partition"),
+        Option("VALUE SIZE", "whole", field="value_size", about="`KEY VALUE`: bytes of a value, at most 1 MiB"),
+        Option("PARTITIONS", "whole", field="partitions", about="`KEY VALUE`: at most 64"),
+    )  # fmt: skip
     variants: ClassVar[Mapping[str, Collection[str]]] = {
         "COUNTER": _OF_ALL,
         "AUCTION": _OF_ALL,

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from airflow_provider_mzshare.connectors.registry import CONNECTORS
 from airflow_provider_mzshare.control.relations.dialects import Dialect
 from airflow_provider_mzshare.control.relations.objects import key_format, value_format
-from airflow_provider_mzshare.control.relations.relation import Column, Relation
+from airflow_provider_mzshare.control.relations.relation import Column, ColumnType, Relation
+from airflow_provider_mzshare.core.options import Option
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
 
 _TABLE_ID = Column("id", "the table, or the old-style source or subsource")
 _UPSTREAM_TABLE = (
@@ -86,15 +88,33 @@ def _of_kinds() -> Iterator[Relation]:
 def _exports(d: Dialect) -> str:
     spec = "t.spec"
     config = d.pair(encoding=d.field(spec, "format"), envelope=d.field(spec, "envelope"))
-    parts = ", ".join(
-        d.part(spec, name) for name in ("details", "columns", "include", "text_columns", "exclude_columns")
-    )
-    retained = f"CAST({d.field(spec, 'retain_history_seconds')} AS BIGINT)"
-    snapshot = {"sqlite": d.field(spec, "snapshot"), "postgresql": f"({d.field(spec, 'snapshot')})::boolean"}[d.name]
+    parts = ", ".join(d.part(spec, name) for name in ("details", "columns", "include"))
+    options = ", ".join(_option_value(d, spec, option) for option in _OPTIONS)
     return exported(
         f"t.source_id, {d.field(spec, 'namespace')}, {d.field(spec, 'reference')}, {config}, {parts}, "
-        f"{d.field(spec, 'on_decode_error')}, {retained}, {snapshot}, t.spec_version"
+        f"{options}, t.spec_version"
     )
+
+
+_OPTIONS = sorted(TABLE_OPTIONS.values(), key=lambda option: option.type != "names")
+"""Those that name columns stand beside the columns."""
+
+
+def _option_value(d: Dialect, spec: str, option: Option) -> str:
+    """In the type of ``_option_column``."""
+    if option.type == "names":
+        return d.part(spec, option.field)
+    value = d.field(spec, option.field)
+    if option.type in ("duration", "whole"):
+        return f"CAST({value} AS BIGINT)"
+    if option.type == "boolean":
+        return {"sqlite": value, "postgresql": f"({value})::boolean"}[d.name]
+    return value
+
+
+def _option_column(option: Option) -> Column:
+    kinds: dict[str, ColumnType] = {"names": "jsonb", "duration": "bigint", "whole": "bigint", "boolean": "boolean"}
+    return Column(option.field, option.stored, kinds.get(option.type, "text"))
 
 
 EXPORTS = (
@@ -125,11 +145,7 @@ EXPORTS = (
             Column("details", "what the source needs to know, by kind of source; NULL for old tables", "jsonb"),
             Column("columns", "name and type of each; empty when there is the one column `data`", "jsonb"),
             Column("include", "metadata columns: what, and under which name", "jsonb"),
-            Column("text_columns", "upstream columns that are taken as text", "jsonb"),
-            Column("exclude_columns", "upstream columns that are left out", "jsonb"),
-            Column("on_decode_error", "`record` or `stop`"),
-            Column("retain_history_seconds", "how far back it can be read", "bigint"),
-            Column("snapshot", "whether what the source had read before belongs to it", "boolean"),
+            *map(_option_column, _OPTIONS),
             Column("spec_version", "grows with `ALTER TABLE … SET`", "bigint"),
         ),
         _exports,

@@ -8,7 +8,9 @@ from typing import Any, NoReturn, TypeVar
 from sqlglot import exp
 
 from airflow_provider_mzshare.control.sql import nodes
+from airflow_provider_mzshare.control.sql.checks import Clause, Misfit
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, QualifiedName, quote
+from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS
 from airflow_provider_mzshare.control.sql.scanning import refuse
 
 T = TypeVar("T")
@@ -43,6 +45,13 @@ class Binding:
         except ValueError as error:
             self.refuse(node, str(error))
 
+    def _fits(self, place: Callable[[Clause], exp.Expr], check: Callable[[], None]) -> None:
+        """:param place: where a clause stands."""
+        try:
+            check()
+        except Misfit as error:
+            self.refuse(place(error.clause), str(error))
+
     def _options(self, node: exp.Expr) -> dict[str, nodes.Option]:
         return {option.name: option for option in node.args.get("settings") or ()}
 
@@ -58,9 +67,9 @@ class Binding:
     def _column_options(self, node: exp.Expr, read: Callable[[Any], str]) -> dict[str, Any]:
         """TEXT COLUMNS and EXCLUDE COLUMNS, as fields; a column is in one of them at most."""
         options = self._options(node)
-        given = [options[name] for name in ("TEXT COLUMNS", "EXCLUDE COLUMNS") if name in options]
+        given = [options[name] for name in COLUMN_OPTIONS if name in options]
         self._once("column", [(column, read(column)) for option in given for column in option.expression.expressions])
         return {
-            option.name.lower().replace(" ", "_"): tuple(read(column) for column in option.expression.expressions)
+            COLUMN_OPTIONS[option.name].field: tuple(read(column) for column in option.expression.expressions)
             for option in given
         }

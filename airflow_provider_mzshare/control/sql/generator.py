@@ -11,8 +11,9 @@ from sqlglot.generators.postgres import PostgresGenerator
 
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.core.ids import is_item_id
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
 
-_BEFORE_VALUE = {"RETAIN HISTORY": "FOR "}
+_BEFORE_VALUE = {words: f"{option.preposition} " for words, option in TABLE_OPTIONS.items() if option.preposition}
 _KINDS_TO_SHOW = ("source", "view")
 """Bare, these would read as the kind; TABLE is a reserved word and always in quotes."""
 

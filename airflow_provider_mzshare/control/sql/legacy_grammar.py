@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
+from airflow_provider_mzshare.control.sql.option_grammar import ReadValue
+from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS
 from airflow_provider_mzshare.control.sql.table_grammar import REFERENCE_PARTS, TableGrammar
 
 OUTPUTS = ("ALL TABLES", "SCHEMAS", "TABLES")
@@ -46,10 +46,10 @@ class LegacyGrammar(TableGrammar):
         alias = self._read_name("a subsource name") if self._match_text_seq("AS") else None
         return nodes.Subsource(this=reference, alias=alias).update_positions(start)
 
-    def _path_options(self) -> dict[str, Callable[[], exp.Expr]]:
+    def _path_options(self) -> dict[str, ReadValue]:
         """Options of columns, where a column needs its reference in front."""
         parts = f"{REFERENCE_PARTS}.column"
-        return self._column_options(lambda: self._read_path("a column", parts))
+        return {words: self._listed(lambda: self._read_path("a column", parts)) for words in COLUMN_OPTIONS}
 
     # ── statements of their own ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,7 +75,8 @@ class LegacyGrammar(TableGrammar):
         self._read_words("OF", "SOURCE")
         source = self._read_name("a source name")
         self._read_words("WITH")
-        known = {"EXTERNAL REFERENCE": self._read_reference, "PROGRESS": self._read_nothing, **self._name_options()}
+        columns_of = self._readers(COLUMN_OPTIONS.values())
+        known = {"EXTERNAL REFERENCE": self._read_reference, "PROGRESS": self._read_nothing, **columns_of}
         node = nodes.CreateSubsource(this=name, expressions=columns, source=source, settings=self._read_options(known))
         self._read_end()
         return node

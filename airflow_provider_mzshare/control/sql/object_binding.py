@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.binding_parts import Binding, qualified_name
+from airflow_provider_mzshare.control.sql.checks import check_swap
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.queries import settled_print
 
@@ -32,11 +33,10 @@ class ObjectBinding(Binding):
         return values.Rename(cast("Any", node.text("kind").lower()), _named(node.this), node.expression.name)
 
     def _swap(self, node: nodes.Swap) -> values.Swap:
-        name, other = _named(node.this), _named(node.expression)
-        if name == other:
-            self.refuse(node, f"a {node.text('kind').lower()} cannot be swapped with itself")
-        force = bool(node.args.get("force"))
-        return values.Swap(cast("Any", node.text("kind").lower()), name, other, force)
+        kind, force = cast("Any", node.text("kind").lower()), bool(node.args.get("force"))
+        swap = values.Swap(kind, _named(node.this), _named(node.expression), force)
+        self._fits(lambda _: node, lambda: check_swap(swap))
+        return swap
 
     def _alter_system(self, node: nodes.AlterSystem) -> values.AlterSystem:
         value = node.args.get("expression")

@@ -9,6 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.grammar import Reader, identifier, listing
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
 
 COMMENTED = ("SOURCE", "TABLE", "VIEW", "SCHEMA", "COLUMN")
 
@@ -78,8 +79,8 @@ class ObjectGrammar(Reader):
 
     def _read_reset(self, known: Mapping[str, Callable[[], exp.Expr]], seen: set[str]) -> exp.Var:
         option = self._read_option_name(known, seen)
-        if option.name == "RETAIN HISTORY":
-            self._match_text_seq("FOR")
+        if (listed := TABLE_OPTIONS.get(option.name)) and listed.preposition:
+            self._match_text_seq(listed.preposition)
         return option
 
     def _read_alter_system(self) -> exp.Expr:

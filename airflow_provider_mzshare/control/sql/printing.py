@@ -8,11 +8,16 @@ from typing import Any
 from sqlglot import exp
 
 from airflow_provider_mzshare.connectors.registry import kind_of
-from airflow_provider_mzshare.control.sql import object_printing, source_printing, table_printing, values
+from airflow_provider_mzshare.control.sql import (
+    object_printing,
+    printing_parts,
+    source_printing,
+    table_printing,
+    values,
+)
 from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
-from airflow_provider_mzshare.core.specs import SourceSpec, TableSpec
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, TABLE_OPTIONS, SourceSpec, TableSpec
 
 
 def print_statement(statement: values.Statement) -> str:
@@ -42,11 +47,7 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
             columns=spec.columns,
             include=spec.include,
             envelope=spec.envelope,
-            on_decode_error=spec.on_decode_error,
-            retain_history_seconds=spec.retain_history_seconds,
-            snapshot=spec.snapshot,
-            text_columns=spec.text_columns,
-            exclude_columns=spec.exclude_columns,
+            options={option.field: getattr(spec, option.field) for option in TABLE_OPTIONS.values()},
         )
     )
 
@@ -59,7 +60,7 @@ def print_settings(settings: Mapping[str, int | float | None]) -> str:
     """As they are written between the brackets of WITH and SET; one that is not set has no such form."""
     unset = [f"no {name}" for name, known in SOURCE_SETTINGS.items() if settings.get(known.field, 0) is None]
     given = {field: value for field, value in settings.items() if value is not None}
-    return ", ".join([option.sql(dialect=MzShare) for option in source_printing.settings_options(given)] + unset)
+    return ", ".join([option.sql(dialect=MzShare) for option in printing_parts.options(SOURCE_SETTINGS, given)] + unset)
 
 
 def _node(statement: values.Statement) -> exp.Expr:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from sqlglot import exp
 
@@ -10,6 +11,8 @@ from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS, write_option
+from airflow_provider_mzshare.core.options import Option
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
 from airflow_provider_mzshare.envelopes.registry import sql_word
@@ -30,6 +33,11 @@ def path(parts: values.Reference) -> nodes.Path:
 
 def option(name: str, value: exp.Expr | None) -> nodes.Option:
     return nodes.Option(this=name, expression=value)
+
+
+def options(known: Mapping[str, Option], given: Mapping[str, Any]) -> list[nodes.Option]:
+    """:param given: by the fields that they stand for."""
+    return [option(one.words, write_option(one, given[one.field])) for one in known.values() if one.field in given]
 
 
 def column_definitions(columns: Sequence[ColumnSpec]) -> list[exp.Expr]:
@@ -54,10 +62,8 @@ def envelope_word(name: str, *, always: bool = False) -> str | None:
 
 
 def column_names(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:
-    return [
-        *names_option("TEXT COLUMNS", map(identifier, text)),
-        *names_option("EXCLUDE COLUMNS", map(identifier, excluded)),
-    ]
+    given = {"text_columns": tuple(text), "exclude_columns": tuple(excluded)}
+    return options(COLUMN_OPTIONS, {field: names for field, names in given.items() if names})
 
 
 def column_paths(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:

@@ -37,6 +37,16 @@ def refuse(text: str, offset: int, message: str) -> NoReturn:
     raise StatementError(message, line=line, column=column)
 
 
+def check_text(text: str) -> None:
+    """Raise ValueError for a character that no statement may have."""
+    if match := _FORBIDDEN.search(text):
+        raise ValueError(_forbidden(match[0]))
+
+
+def _forbidden(character: str) -> str:
+    return f"the character U+{ord(character):04X} is not allowed, not even in quotes"
+
+
 def scan(text: str) -> str:
     """The same text with blanks for comments, every character at its old place. Raises StatementError.
 
@@ -45,7 +55,7 @@ def scan(text: str) -> str:
     if (size := len(text.encode("utf-8", "surrogatepass"))) > MAX_SCRIPT_BYTES:
         raise StatementError(f"the script is {size} bytes long, the limit is {MAX_SCRIPT_BYTES}")
     if match := _FORBIDDEN.search(text):
-        refuse(text, match.start(), f"the character U+{ord(match[0]):04X} is not allowed, not even in quotes")
+        refuse(text, match.start(), _forbidden(match[0]))
     if text.startswith("\ufeff"):
         text = " " + text[1:]
     return _Scan(text).run()

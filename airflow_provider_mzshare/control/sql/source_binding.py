@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from sqlglot import exp
 
@@ -11,12 +11,13 @@ from airflow_provider_mzshare.connectors.registry import kinds_by_words
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql import values as items
 from airflow_provider_mzshare.control.sql.binding_parts import as_sql, parts, qualified_name
+from airflow_provider_mzshare.control.sql.checks import check_columns, check_upstream
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS, read_number, read_option
-from airflow_provider_mzshare.control.sql.table_binding import TableBinding
+from airflow_provider_mzshare.control.sql.options import read_option
+from airflow_provider_mzshare.control.sql.table_binding import TableBinding, column_specs, place_of
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.options import OptionValue
-from airflow_provider_mzshare.core.specs import LegacySpec, SourceSettings, SourceSpec
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, LegacySpec, SourceSettings, SourceSpec
 
 
 def _column_path(path: nodes.Path) -> str:
@@ -39,18 +40,15 @@ class SourceBinding(TableBinding):
 
     def _spec(self, node: nodes.CreateSource, kind: ConnectorKind[Any]) -> SourceSpec:
         given = {option.name: option for option in node.expressions}
+        variant = node.text("variant") or None
+        self._fits(lambda clause: given.get(clause.name, node), lambda: check_upstream(kind, variant, given))
         values: dict[str, OptionValue] = {}
         for option in kind.options:
             if option.words in given:
-                if option.excludes in given:
-                    self.refuse(given[option.words], f"{option.excludes} and {option.words} exclude each other")
                 literal = given[option.words].expression
                 values[option.words] = self._checked(literal, lambda: read_option(option, literal, kind.spec))  # noqa: B023
-            elif option.required:
-                example = "'…'" if option.type in ("name", "text", "duration") else "…"
-                self.refuse(node, f"a {kind.words} source needs {option.words} {example}")
         connection = node.args.get("connection")
-        written = Written(connection.name if connection else None, node.text("variant") or None, values)
+        written = Written(connection.name if connection else None, variant, values)
         spec: SourceSpec = self._checked(node, lambda: kind.read(written))
         return spec
 
@@ -127,10 +125,11 @@ class SourceBinding(TableBinding):
         reference = options.get("EXTERNAL REFERENCE")
         if (reference is not None) == ("PROGRESS" in options):
             self.refuse(node, "a subsource needs WITH (EXTERNAL REFERENCE …), or PROGRESS instead")
-        self._check_columns(node, node.expressions)
+        columns = column_specs(node.expressions)
+        self._fits(lambda clause: place_of(node, node.expressions, clause), lambda: check_columns(columns))
         return items.CreateSubsource(
             name=qualified_name(node.this),
-            columns=self._columns(node.expressions),
+            columns=columns,
             source=qualified_name(node.args["source"]),
             reference=parts(reference.expression) if reference else (),
             **self._column_options(node, lambda column: column.name),
@@ -147,8 +146,8 @@ class SourceBinding(TableBinding):
         for name, option in self._options(node).items():
             if setting := SOURCE_SETTINGS.get(name):
                 literal = option.expression
-                read = lambda: read_number(setting, literal.name, SourceSettings)  # noqa: B023, E731
-                settings[setting.field] = self._checked(literal, read)
+                read = lambda: read_option(setting, literal, SourceSettings)  # noqa: B023, E731
+                settings[setting.field] = cast("int | float", self._checked(literal, read))
         return settings
 
     def _refresh_references(self, node: nodes.RefreshReferences) -> items.RefreshReferences:

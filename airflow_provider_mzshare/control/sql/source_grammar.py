@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlglot import exp
@@ -13,9 +12,9 @@ from airflow_provider_mzshare.connectors.registry import kinds_by_words
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.legacy_grammar import LegacyGrammar
-from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS
+from airflow_provider_mzshare.control.sql.option_grammar import ReadValue
 from airflow_provider_mzshare.core.ids import is_item_id
-from airflow_provider_mzshare.core.options import Option
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS
 
 SOURCE_KINDS_LATER = ("POSTGRES", "MYSQL", "SQL SERVER", "FILE", "WEBHOOK")
 ALTERATIONS = ("SET", "RESET", "RENAME TO", "ADD SUBSOURCE", "DROP SUBSOURCE", "REFRESH REFERENCES")
@@ -47,20 +46,7 @@ class SourceGrammar(LegacyGrammar):
         if any(option.required for option in options) or self._match(TokenType.L_PAREN, advance=False):
             node.set("expressions", self._read_options(self._readers(options)))
 
-    def _readers(self, options: Iterable[Option]) -> dict[str, Callable[[], exp.Expr]]:
-        return {option.words: self._reader(option) for option in options}
-
-    def _reader(self, option: Option) -> Callable[[], exp.Expr]:
-        def whole() -> exp.Expr:
-            return self._read_integer(option.expected, signed=option.type == "signed")
-
-        if option.type in ("whole", "signed"):
-            return whole
-        if option.type == "wholes":
-            return lambda: exp.Tuple(expressions=self._read_list(whole))
-        return lambda: self._read_string(option.expected)
-
-    def _source_settings(self) -> dict[str, Callable[[], exp.Expr]]:
+    def _source_settings(self) -> dict[str, ReadValue]:
         return self._readers(SOURCE_SETTINGS.values())
 
     # ── ALTER SOURCE ──────────────────────────────────────────────────────────────────────────────────────────────────

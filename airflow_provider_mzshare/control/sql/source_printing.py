@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sqlglot import exp
 
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.sql.options import SOURCE_SETTINGS, write_option
+from airflow_provider_mzshare.control.sql.options import write_option
 from airflow_provider_mzshare.control.sql.printing_parts import (
     column_definitions,
     column_names,
@@ -18,24 +16,17 @@ from airflow_provider_mzshare.control.sql.printing_parts import (
     envelope_word,
     includes,
     option,
+    options,
     path,
     table_name,
 )
-from airflow_provider_mzshare.core.specs import LegacySpec
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, LegacySpec
 from airflow_provider_mzshare.formats.registry import sql_word
-
-
-def settings_options(settings: Mapping[str, int | float]) -> list[nodes.Option]:
-    return [
-        option(setting.words, write_option(setting, settings[setting.field]))
-        for setting in SOURCE_SETTINGS.values()
-        if setting.field in settings
-    ]
 
 
 def create_source(statement: values.CreateSource) -> exp.Expr:
     spec, legacy = statement.spec, statement.spec.legacy
-    settings = settings_options(statement.settings)
+    settings = options(SOURCE_SETTINGS, statement.settings)
     if legacy:
         settings += column_paths(legacy.text_columns, legacy.exclude_columns)
     kind = kind_of(spec)
@@ -86,7 +77,7 @@ def _outputs(legacy: LegacySpec) -> nodes.Outputs | None:
 def alter_source(statement: values.AlterSourceSet) -> exp.Expr:
     words = {setting.field: name for name, setting in SOURCE_SETTINGS.items()}
     reset = [exp.Var(this=words[field]) for field in statement.reset]
-    settings = settings_options(statement.settings)
+    settings = options(SOURCE_SETTINGS, statement.settings)
     return nodes.AlterOptions(this=table_name(statement.name), kind="SOURCE", settings=settings, reset=reset)
 
 

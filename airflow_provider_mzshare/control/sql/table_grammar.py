@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
@@ -10,6 +10,9 @@ from sqlglot.tokenizer_core import TokenType
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.column_grammar import ColumnGrammar
 from airflow_provider_mzshare.control.sql.object_grammar import ObjectGrammar
+from airflow_provider_mzshare.control.sql.option_grammar import OptionGrammar
+from airflow_provider_mzshare.control.sql.options import TABLE_SETTINGS
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
 from airflow_provider_mzshare.envelopes.registry import envelope_words, planned_words
 from airflow_provider_mzshare.formats.registry import sql_words
 
@@ -20,7 +23,7 @@ ALTERATIONS = ("RESUME", "RESNAPSHOT", "SET", "RESET", "RENAME TO", "SWAP WITH")
 REFERENCE_PARTS = "database.schema.name"
 
 
-class TableGrammar(ColumnGrammar, ObjectGrammar):
+class TableGrammar(ColumnGrammar, ObjectGrammar, OptionGrammar):
     def _read_create_table(self, name: exp.Table, exists: bool) -> exp.Expr:
         columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
         if self._match_text_seq("FROM", "WEBHOOK", advance=False):
@@ -36,8 +39,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar):
             self._read_symbol(TokenType.R_PAREN, ")")
         node = nodes.CreateTable(this=name, exists=exists, expressions=columns, source=source, reference=reference)
         instead = self._read_decoding(node)
-        known = {**self._table_settings(), "SNAPSHOT": self._read_boolean, **self._name_options()}
-        node.set("settings", self._read_with(known, *instead))
+        node.set("settings", self._read_with(self._readers(TABLE_OPTIONS.values()), *instead))
         return node
 
     def _read_decoding(self, node: exp.Expr) -> list[str]:
@@ -57,26 +59,6 @@ class TableGrammar(ColumnGrammar, ObjectGrammar):
         """Its place is the clause's."""
         start = self._prev
         return exp.Var(this=self._read_known(clause, known, later)).update_positions(start)
-
-    def _table_settings(self) -> dict[str, Callable[[], exp.Expr]]:
-        return {
-            "ON DECODE ERROR": lambda: self._read_string("'RECORD' or 'STOP'"),
-            "RETAIN HISTORY": self._read_history,
-        }
-
-    def _column_options(self, read: Callable[[], exp.Expr]) -> dict[str, Callable[[], exp.Expr]]:
-        def columns() -> exp.Expr:
-            return exp.Tuple(expressions=self._read_list(read))
-
-        return {"TEXT COLUMNS": columns, "EXCLUDE COLUMNS": columns}
-
-    def _name_options(self) -> dict[str, Callable[[], exp.Expr]]:
-        return self._column_options(lambda: self._read_identifier("a column name"))
-
-    def _read_history(self) -> exp.Expr:
-        self._read_words("FOR")
-        self._match(TokenType.EQ)
-        return self._read_string("a duration such as '1 day'")
 
     def _read_reference(self) -> nodes.Path:
         return self._read_path("a reference", REFERENCE_PARTS)
@@ -99,7 +81,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar):
         name = self._read_name("a table name")
         action = self._read_phrase(ALTERATIONS)
         if action in ("SET", "RESET"):
-            return self._read_set_or_reset("TABLE", name, action, self._table_settings())
+            return self._read_set_or_reset("TABLE", name, action, self._readers(TABLE_SETTINGS.values()))
         if action == "RENAME TO":
             return self._read_rename("TABLE", name)
         if action == "SWAP WITH":

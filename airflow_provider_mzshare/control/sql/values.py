@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, cast
 
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.options import OptionValue
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import (
-    DAY_SECONDS,
     ColumnSpec,
     Include,
     SourceSpec,
@@ -61,12 +61,26 @@ class CreateTable:
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
-    on_decode_error: Literal["record", "stop"] = "record"
-    retain_history_seconds: int = DAY_SECONDS
-    snapshot: bool = True
-    """False: the table begins where its source stands when it is made."""
-    text_columns: tuple[str, ...] = ()
-    exclude_columns: tuple[str, ...] = ()
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    """By the fields of TableSpec that they stand for; what is as usual anyway is left out."""
+
+    def __post_init__(self) -> None:
+        usual = TableSpec.model_fields
+        given = {name: value for name, value in self.options.items() if value != usual[name].default}
+        object.__setattr__(self, "options", given)
+
+    @property
+    def snapshot(self) -> bool:
+        """False: the table begins where its source stands when it is made."""
+        return bool(self.options.get("snapshot", True))
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", self.options.get("text_columns", ()))
+
+    @property
+    def exclude_columns(self) -> tuple[str, ...]:
+        return cast("tuple[str, ...]", self.options.get("exclude_columns", ()))
 
     def to_spec(self, reference: str, namespace: str | None = None) -> TableSpec:
         """The spec, once the reference is known: the statement's own, or the one the source has."""
@@ -77,11 +91,7 @@ class CreateTable:
             columns=self.columns,
             include=self.include,
             envelope=self.envelope,
-            on_decode_error=self.on_decode_error,
-            retain_history_seconds=self.retain_history_seconds,
-            snapshot=self.snapshot,
-            text_columns=self.text_columns,
-            exclude_columns=self.exclude_columns,
+            **cast("dict[str, Any]", self.options),
         )
 
 
@@ -167,7 +177,7 @@ class AlterTableSet:
     """``settings`` holds fields of TableSpec that may be changed; ``reset`` names those that go back."""
 
     name: QualifiedName
-    settings: Mapping[str, int | str] = field(default_factory=dict)
+    settings: Mapping[str, OptionValue] = field(default_factory=dict)
     reset: tuple[str, ...] = ()
 
 

@@ -13,6 +13,8 @@ from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.names import quote
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSpec, TableSpec
+from airflow_provider_mzshare.envelopes.registry import envelope_named
+from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.errors import ReferenceMissing
 from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, sql_words
 
@@ -64,6 +66,7 @@ def stored_reference(spec: TableSpec) -> ReferenceInfo:
 def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
     """The whole definition, with nothing left to ask."""
     kind = kind_of(source)
+    _check_envelope(statement)
     _check_metadata(statement, kind)
     if reference.columns is None:
         _check_decoded(statement, kind)
@@ -79,6 +82,16 @@ def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceI
             }
         )
     return spec.model_copy(update={"details": kind.export(source, spec, reference)})
+
+
+def _check_envelope(statement: sql.CreateTable) -> None:
+    """A table that is filled as if every record were a row would be wrong without a word."""
+    if not envelope_named(statement.envelope).appends:
+        raise BadExport(
+            f"table {statement.name}: ENVELOPE {envelope_word(statement.envelope)} changes rows, and tables whose rows "
+            f"change cannot be filled yet",
+            hint="leave ENVELOPE out: every record is a row then",
+        )
 
 
 def _check_metadata(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None:

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 import airflow_provider_mzshare
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
+from airflow_provider_mzshare.control.definition_errors import BadExport
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.printing import print_create_table
 from airflow_provider_mzshare.control.sql.script import QualifiedName, parse_script
+from airflow_provider_mzshare.control.statements.purification import purify
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.errors import StatementError, UnknownEnvelope
@@ -25,6 +29,7 @@ PACKAGE = Path(airflow_provider_mzshare.__file__).parent
 
 class Keyed:
     name = "keyed"
+    appends = False
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
         return None if "key" in include else "INCLUDE KEY"
@@ -74,6 +79,15 @@ def test_an_envelope_goes_from_the_statement_to_the_spec_and_the_plan_and_back()
 def test_what_an_envelope_needs_is_told_at_its_clause() -> None:
     with pytest.raises(StatementError, match="ENVELOPE KEYED needs INCLUDE KEY"):
         parse("FORMAT TEXT ENVELOPE KEYED")
+
+
+@pytest.mark.usefixtures("keyed")
+def test_a_table_whose_rows_would_change_is_not_made_and_filled_as_if_they_did_not() -> None:
+    source = KafkaSourceSpec(connection="c", topic="r")
+    statement = parse("FORMAT TEXT INCLUDE KEY ENVELOPE KEYED")
+    with pytest.raises(BadExport, match="ENVELOPE KEYED changes rows"):
+        purify(statement, source, ReferenceInfo(None, "r"))
+    assert purify(parse("FORMAT TEXT"), source, ReferenceInfo(None, "r")).envelope == "none"
 
 
 def test_one_that_is_not_here_is_refused_in_a_statement_and_where_the_table_would_be_filled() -> None:

@@ -8,13 +8,11 @@ from typing import Any
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.durations import format_duration
 from airflow_provider_mzshare.control.sql.names import quote
-from airflow_provider_mzshare.core.specs import ColumnSpec, Include, Spec, Start
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS, ColumnSpec, Include, Spec, Start
 
 _SHOWN = 5
 """So many parts of a long list are told."""
-_WORDS = {
-    "on_decode_error": "ON DECODE ERROR", "retain_history_seconds": "RETAIN HISTORY FOR", "snapshot": "SNAPSHOT",
-}  # fmt: skip
+_OPTIONS = {option.field: option for option in TABLE_OPTIONS.values()}
 
 
 def differences(present: Spec, wanted: Spec) -> list[str]:
@@ -30,9 +28,12 @@ def differences(present: Spec, wanted: Spec) -> list[str]:
 def _difference(field: str, is_now: Any, asked: Any) -> str:
     if isinstance(asked, tuple):
         return _of_lists(field, [_text(part) for part in is_now or ()], [_text(part) for part in asked])
-    if field == "retain_history_seconds":
-        is_now, asked = (format_duration(seconds * 1_000) for seconds in (is_now, asked))
-    return f"{_WORDS.get(field, field)} is {_text(is_now)}, not {_text(asked)}"
+    words = field
+    if (option := _OPTIONS.get(field)) is not None:
+        words = option.all_words
+        if option.type == "duration":
+            is_now, asked = (format_duration(round(value * option.milliseconds)) for value in (is_now, asked))
+    return f"{words} is {_text(is_now)}, not {_text(asked)}"
 
 
 def _of_lists(field: str, is_now: Sequence[str], asked: Sequence[str]) -> str:

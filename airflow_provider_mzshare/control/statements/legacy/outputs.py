@@ -160,8 +160,7 @@ def as_table(
         columns=output.columns,
         include=output.include,
         envelope=output.envelope,
-        text_columns=text_columns,
-        exclude_columns=exclude_columns,
+        options={"text_columns": text_columns, "exclude_columns": exclude_columns},
     )
 
 

@@ -34,7 +34,7 @@ def test_a_nasty_name_is_quoted_right_wherever_it_stands(name: str) -> None:
         values.CreateSchema(name),
         values.Rename("source", full, name),
         values.CommentOn("column", full, name, name),
-        values.CreateTable(full, False, full, (name, name, name), "text", text_columns=(name,)),
+        values.CreateTable(full, False, full, (name, name, name), "text", options={"text_columns": (name,)}),
         values.CreateSource(full, False, name, KafkaSourceSpec(connection=name, topic=name)),
         values.CreateSource(full, False, None, LoadGeneratorSpec(generator="auction", legacy=legacy)),
         values.CreateSubsource(full, (), full, (name,), (name,)),

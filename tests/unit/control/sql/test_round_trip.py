@@ -94,10 +94,12 @@ def create_tables(draw: st.DrawFn) -> values.CreateTable:
         format=output.format,
         columns=output.columns,
         include=output.include,
-        on_decode_error=draw(st.sampled_from(["record", "stop"])),
-        retain_history_seconds=draw(st.integers(0, 10**9)),
-        snapshot=draw(some),
-        **draw(column_options(part)),
+        options={
+            "on_decode_error": draw(st.sampled_from(["record", "stop"])),
+            "retain_history_seconds": draw(st.integers(0, 10**9)),
+            "snapshot": draw(some),
+            **draw(column_options(part)),
+        },
     )
 
 

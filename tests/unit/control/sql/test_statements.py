@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.sql.dialect import MzShare
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import (
     SOURCE_SETTINGS,
-    TABLE_SETTINGS,
+    TABLE_OPTIONS,
 )
 from airflow_provider_mzshare.control.sql.script import (
     AlterSourceSet,
@@ -346,10 +346,7 @@ def test_the_reference_names_every_option() -> None:
     options = (
         *SOURCE_SETTINGS,
         *of_kinds,
-        *TABLE_SETTINGS,
-        "TEXT COLUMNS",
-        "EXCLUDE COLUMNS",
-        "SNAPSHOT",
+        *TABLE_OPTIONS,
         "EXTERNAL REFERENCE",
     )
     for option in options:

@@ -1,0 +1,164 @@
+"""What must hold of a statement by itself, whoever wrote it: SQL, an operator or a form. Nothing is looked up.
+
+SQL tells what is wrong with its place in the text, operators with the argument; the words are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_mzshare.connectors.kind import ConnectorKind
+from airflow_provider_mzshare.connectors.registry import own_place_names
+from airflow_provider_mzshare.control.sql import values
+from airflow_provider_mzshare.control.sql.names import check_name
+from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, RESERVED, TICK
+from airflow_provider_mzshare.core.specs import ColumnSpec, Include
+from airflow_provider_mzshare.envelopes.registry import envelope_named
+from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
+from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, words_with_columns
+
+_NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
+MAX_COLUMNS = 1_000
+MAX_REFERENCE_PARTS = 3
+
+
+@dataclass(frozen=True)
+class Clause:
+    """What of a statement is wrong. :param index: which one of a list. :param part: and what of that, if not all."""
+
+    name: str
+    index: int | None = None
+    part: str = ""
+
+    def __str__(self) -> str:
+        return self.name if self.index is None else f"{self.name}[{self.index}]"
+
+
+class Misfit(ValueError):
+    """:param clause: where to look."""
+
+    def __init__(self, message: str, clause: Clause) -> None:
+        self.clause = clause
+        super().__init__(message)
+
+
+# ── how an export is decoded ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_output(output: values.Output) -> None:
+    """The clauses of a table, or of an old-style source with one output, go together."""
+    decoder = format_named(output.format)
+    if output.include and decoder.own_columns:
+        raise Misfit("INCLUDE needs FORMAT: without it the columns are the upstream's own", Clause("include", 0))
+    _check_types(output)
+    check_columns(output.columns, output.include, has_record=not decoder.own_columns)
+    if output.envelope != DEFAULT_ENVELOPE:
+        included = [item.what for item in output.include]
+        if missing := envelope_named(output.envelope).lacks(format=output.format, include=included):
+            raise Misfit(f"ENVELOPE {envelope_word(output.envelope)} needs {missing}", Clause("envelope"))
+
+
+def _check_types(output: values.Output) -> None:
+    decoder = format_named(output.format)
+    if output.columns and not decoder.takes_columns:
+        wanted = f"a column list needs FORMAT {any_of(words_with_columns())}"
+        has = f"FORMAT {sql_word(output.format)} has the one column {PLAIN_COLUMN}"
+        raise Misfit(f"{wanted}; {has}", Clause("columns", 0, "name"))
+    for number, column in enumerate(output.columns):
+        if why := decoder.refuses(column.type):
+            raise Misfit(f"column {column.name}: {why}", Clause("columns", number, "type"))
+
+
+def check_columns(columns: Sequence[ColumnSpec], include: Sequence[Include] = (), *, has_record: bool = False) -> None:
+    """Every name once, whatever its case (Delta's are case-insensitive), and none of ours.
+
+    :param has_record: where no columns are listed, the whole record is the one column.
+    """
+    named = [(column.name, Clause("columns", number, "name")) for number, column in enumerate(columns)]
+    if not named and has_record:
+        named = [(PLAIN_COLUMN, Clause("format"))]
+    named += [(item.name, Clause("include", number, "name")) for number, item in enumerate(include)]
+    if len(named) > MAX_COLUMNS:
+        raise Misfit(f"{len(named):,} columns are too many: the limit is {MAX_COLUMNS:,}", named[MAX_COLUMNS][1])
+    seen: dict[str, str] = {}
+    for name, clause in named:
+        _check_column_name(name, clause)
+        if other := seen.get(name.lower()):
+            case = "" if other == name else f", the other time as {other}: case makes no difference"
+            raise Misfit(f"column {name} occurs twice{case}", clause)
+        seen[name.lower()] = name
+
+
+def _check_column_name(name: str, clause: Clause) -> None:
+    _check_name(name, "a column name", clause)
+    if name.lower().startswith(RESERVED):
+        system = ", ".join((TICK, *own_place_names()))
+        raise Misfit(f"column {name}: names that begin with {RESERVED} are reserved ({system})", clause)
+    if not _NOT_IN_DELTA.isdisjoint(name):
+        raise Misfit(f'column "{name}": Delta allows no blank and none of ,;{{}}()= in a column name', clause)
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_table(table: values.CreateTable) -> None:
+    check_output(values.Output(table.format, table.columns, table.include, table.envelope))
+    for part in table.reference or ():
+        _check_name(part, "a reference", Clause("reference"))
+    if len(table.reference or ()) > MAX_REFERENCE_PARTS:
+        raise Misfit("a reference has at most 3 parts, database.schema.name", Clause("reference"))
+    check_once("column", _listed_columns(table.options))
+
+
+def _listed_columns(options: Mapping[str, Any]) -> Iterator[tuple[str, Clause]]:
+    """A column is in one of the options that name columns at most."""
+    for option in COLUMN_OPTIONS.values():
+        for number, name in enumerate(options.get(option.field, ())):
+            yield name, Clause(option.field, number)
+
+
+def check_once(what: str, listed: Iterator[tuple[str, Clause]]) -> None:
+    seen: set[str] = set()
+    for name, clause in listed:
+        if name in seen:
+            raise Misfit(f"{what} {name} is given twice", clause)
+        seen.add(name)
+
+
+def _check_name(name: str, what: str, clause: Clause) -> None:
+    try:
+        check_name(name, what)
+    except ValueError as error:
+        raise Misfit(str(error), clause) from None
+
+
+# ── sources ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_upstream(
+    kind: ConnectorKind[Any], variant: str | None, given: Collection[str], *, perhaps: Collection[str] = ()
+) -> None:
+    """That what a kind's source needs is there, and nothing beside it.
+
+    :param variant: in the words of SQL. :param given: the words of the options.
+    :param perhaps: options whose values are not known yet, and may be nothing.
+    """
+    known = [option for option in kind.options if variant is None or option.words in kind.variants.get(variant, ())]
+    words = [option.words for option in known]
+    for name in given:
+        if name not in words:
+            raise Misfit(f"there is no option {name} here; options are: {', '.join(words)}", Clause(name))
+    for option in known:
+        if option.words in given and option.excludes in given:
+            raise Misfit(f"{option.excludes} and {option.words} exclude each other", Clause(option.words))
+        if option.required and option.words not in given and option.words not in perhaps:
+            example = "'…'" if option.type in ("name", "text", "duration") else "…"
+            raise Misfit(f"a {kind.words} source needs {option.words} {example}", Clause(""))
+
+
+def check_swap(swap: values.Swap) -> None:
+    if swap.name == swap.other:
+        raise Misfit(f"a {swap.kind} cannot be swapped with itself", Clause("other"))

@@ -1,0 +1,196 @@
+"""The same definition through SQL, an operator's arguments and a form is the same statement, or the same error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jinja2 import Environment
+
+from airflow_provider_mzshare.connectors.registry import CONNECTORS
+from airflow_provider_mzshare.control.sql.script import CreateSource, parse_script
+from airflow_provider_mzshare.core.options import Option
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, TABLE_OPTIONS
+from airflow_provider_mzshare.errors import StatementError
+from airflow_provider_mzshare.forms import source_definition, source_params, table_definition, table_params
+from airflow_provider_mzshare.hooks.definitions import source_statement, table_statement
+from airflow_provider_mzshare.operators.sources import CreateSourceOperator
+
+Case = tuple[str, Any, str | None]
+"""A value in SQL; as an argument of Python; and as a form sends it, None where it is the same."""
+RIGHT: dict[str, list[Case]] = {
+    "name": [("'some name'", "some name", None)],
+    "whole": [("7", 7, "7")],
+    "signed": [("-7", -7, "-7")],
+    "wholes": [("(3, 4)", [3, 4], "[3, 4]")],
+    "duration": [("'90 seconds'", "90 seconds", None), ("'2 days'", "48h", None)],
+    "boolean": [("false", False, None), ("TRUE", "true", None)],
+    "names": [('(a, "B c")', ["a", "B c"], "a, B c")],
+}
+WRONG: dict[str, list[Case]] = {
+    "name": [("'" + "n" * 300 + "'", "n" * 300, None), ("'a\nb'", "a\nb", None)],
+    "whole": [("many", "many", None), ("99999999999999999999", 99999999999999999999, "99999999999999999999")],
+    "signed": [("many", "many", None)],
+    "wholes": [("(some)", ["some"], '["some"]')],
+    "duration": [("'soon'", "soon", None), ("'3 moons'", "3 moons", None), ("'73000 days'", "73000 days", None)],
+    "boolean": [("maybe", "maybe", None)],
+    "names": [("(a, a)", ["a", "a"], "a, a")],
+    "choice": [("'perhaps'", "perhaps", None)],
+}
+
+
+def cases(options: Any, values: dict[str, list[Case]]) -> list[Any]:
+    found = []
+    for option in options:
+        listed = values.get(option.type, [])
+        if option.type == "choice" and values is RIGHT:
+            listed = [(f"'{choice.upper()}'", choice, None) for choice in option.choices]
+        found += [pytest.param(option, case, id=f"{option.name}: {case[0][:20]}") for case in listed]
+    return found
+
+
+def rendered(definition: Any, params: dict[str, Any]) -> Any:
+    """As Airflow renders the fields of a task."""
+    if isinstance(definition, dict):
+        return {key: rendered(value, params) for key, value in definition.items()}
+    return Environment(autoescape=False).from_string(definition).render(params=params)
+
+
+def answer(make: Any) -> Any:
+    try:
+        return make()
+    except StatementError as error:
+        return error.problem
+
+
+def parsed(text: str) -> Any:
+    ((statement,),) = (transaction.statements for transaction in parse_script(text))
+    return statement
+
+
+# ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table_three_ways(option: Option, case: Case) -> list[Any]:
+    literal, value, field = case
+    columns = option.type == "names"
+    given = {"name": "t", "format": "none" if columns else "text"}
+    params = {**{name: param.value for name, param in table_params().items()}, "format": given["format"]}
+    params[option.name] = value if field is None else field
+    form = rendered(table_definition("t"), params)
+    text = f"CREATE TABLE IF NOT EXISTS t FROM SOURCE s {'' if columns else 'FORMAT TEXT'}"
+    return [
+        answer(lambda: parsed(f"{text} WITH ({option.all_words} {literal})")),
+        answer(lambda: table_statement("s", {**given, "options": {option.name: value}})),
+        answer(lambda: table_statement("s", form)),
+    ]
+
+
+@pytest.mark.parametrize(("option", "case"), cases(TABLE_OPTIONS.values(), RIGHT))
+def test_an_option_of_a_table(option: Option, case: Case) -> None:
+    statement, operator, form = table_three_ways(option, case)
+    assert not isinstance(statement, str)
+    assert statement == operator == form
+    assert statement.to_spec("r") == form.to_spec("r")
+
+
+@pytest.mark.parametrize(("option", "case"), cases(TABLE_OPTIONS.values(), WRONG))
+def test_a_wrong_option_of_a_table(option: Option, case: Case) -> None:
+    statement, operator, form = table_three_ways(option, case)
+    assert isinstance(statement, str)
+    assert statement == operator == form
+
+
+@pytest.mark.parametrize(
+    ("clauses", "given"),
+    [
+        ("(a int, A text) FROM SOURCE s FORMAT JSON", {"columns": 'a int, A text'}),
+        ("(_mz_x int) FROM SOURCE s FORMAT JSON", {"columns": [{"name": "_mz_x", "type": "int"}]}),
+        ('("a b" int) FROM SOURCE s FORMAT JSON', {"columns": [{"name": "a b", "type": "int"}]}),
+        ("(a int) FROM SOURCE s FORMAT TEXT", {"columns": "a int", "format": "text"}),
+        ("(a int) FROM SOURCE s FORMAT JSON INCLUDE KEY AS A",
+         {"columns": "a int", "include": [{"what": "key", "name": "a"}]}),
+        ("(a int) FROM SOURCE s FORMAT JSON INCLUDE KEY, KEY", {"columns": "a int", "include": "key, key"}),
+        ("FROM SOURCE s INCLUDE KEY", {"format": "none", "include": "key"}),
+        ("FROM SOURCE s FORMAT TEXT INCLUDE OFFSET AS data",
+         {"format": "text", "include": [{"what": "offset", "name": "data"}]}),
+        ("FROM SOURCE s WITH (TEXT COLUMNS (a), EXCLUDE COLUMNS (a))",
+         {"format": "none", "options": {"text_columns": "a", "exclude_columns": "a"}}),
+        (f"FROM SOURCE s (REFERENCE \"{'n' * 256}\") FORMAT TEXT", {"format": "text", "reference": "n" * 256}),
+        ("FROM SOURCE s (REFERENCE a.b.c.d) FORMAT TEXT", {"format": "text", "reference": ["a", "b", "c", "d"]}),
+    ],
+)  # fmt: skip
+def test_clauses_that_do_not_go_together(clauses: str, given: dict[str, Any]) -> None:
+    said = answer(lambda: parsed(f"CREATE TABLE IF NOT EXISTS t {clauses}"))
+    assert isinstance(said, str)
+    assert said == answer(lambda: table_statement("s", {"name": "t", **given}))
+
+
+# ── sources ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def upstream_text(kind: str, option: str = "") -> tuple[str, dict[str, Any]]:
+    """A source of this kind with one more option, as SQL and as arguments."""
+    if kind == "kafka":
+        topic = "" if option.startswith("TOPIC") else "TOPIC 'x'"
+        return f"KAFKA CONNECTION c ({', '.join(filter(None, [topic, option]))})", {"topic": "x"}
+    return f"LOAD GENERATOR KEY VALUE {f'({option})' if option else ''}", {"generator": "key_value"}
+
+
+SETTINGS = [case for values in (RIGHT, WRONG) for case in cases(SOURCE_SETTINGS.values(), values)]
+
+
+@pytest.mark.parametrize(("option", "case"), SETTINGS)
+def test_a_setting_of_a_source(option: Option, case: Case) -> None:
+    text, upstream = upstream_text("load_generator")
+    statement = answer(lambda: parsed(f"CREATE SOURCE IF NOT EXISTS s FROM {text} WITH ({option.words} {case[0]})"))
+    given = {option.name: case[1] if case[2] is None else case[2]}
+    assert statement == answer(lambda: source_statement("s", kind="load_generator", options=given, **upstream))
+    assert isinstance(statement, CreateSource) == (case in RIGHT[option.type])
+
+
+KINDS = [(kind, CONNECTORS.get(kind)) for kind in CONNECTORS.own]
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+@pytest.mark.parametrize("kind", [name for name, _ in KINDS])
+def test_what_a_kind_of_source_needs_to_know(kind: str, right: bool) -> None:
+    values = RIGHT if right else WRONG
+    found = CONNECTORS.get(kind)
+    tried = 0
+    for option in found.options:
+        for literal, value, field in values.get(option.type, []):
+            text, upstream = upstream_text(kind, f"{option.words} {literal}")
+            given = {**upstream, option.name: value}
+            begin = {"connection": "c", **upstream, option.name: value if field is None else field}
+            params = {name: param.value for name, param in source_params(kind, begin=begin).items()}
+            form = rendered(source_definition(kind), params)
+            statement = answer(lambda: parsed(f"CREATE SOURCE IF NOT EXISTS s FROM {text}"))  # noqa: B023
+            by_operator = answer(lambda: source_statement("s", kind=kind, connection="c", **given))  # noqa: B023
+            by_form = answer(
+                lambda: source_statement("s", kind=kind, connection=form.get("conn_id"), **form["upstream"])  # noqa: B023
+            )
+            assert isinstance(statement, CreateSource) == right, (option.words, literal, statement)
+            assert statement == by_operator == by_form, option.words
+            tried += 1
+    assert tried >= 2
+
+
+def test_what_is_missing_excluded_or_of_another_variant() -> None:
+    for text, kind, given in (
+        ("KAFKA CONNECTION c (START OFFSET (1))", "kafka", {"start_offsets": [1]}),
+        ("KAFKA CONNECTION c (TOPIC 't', START OFFSET (1), START TIMESTAMP 2)", "kafka",
+         {"topic": "t", "start_offsets": [1], "start_timestamp": 2}),
+        ("LOAD GENERATOR COUNTER (KEYS 5)", "load_generator", {"generator": "counter", "keys": 5}),
+        ("LOAD GENERATOR KEY VALUE (PARTITIONS 65)", "load_generator", {"generator": "key_value", "partitions": 65}),
+    ):  # fmt: skip
+        said = answer(lambda: parsed(f"CREATE SOURCE s FROM {text}"))  # noqa: B023
+        assert isinstance(said, str)
+        assert said == answer(lambda: source_statement("s", kind=kind, connection="c", **given))  # noqa: B023
+
+
+def test_templates_may_turn_out_to_be_nothing() -> None:
+    CreateSourceOperator(task_id="t", source="s", **source_definition("kafka"))
+    CreateSourceOperator(task_id="u", source="s", **source_definition("load_generator"))
+    with pytest.raises(StatementError, match="a KAFKA source needs TOPIC"):
+        CreateSourceOperator(task_id="v", source="s", kafka_conn_id="c")
