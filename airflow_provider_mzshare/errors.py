@@ -152,6 +152,19 @@ class NotResumable(TerminalError):
         super().__init__(f"table {table!r} cannot be resumed or filled anew: {why}", hint="mzshare status")
 
 
+class StalePlan(TransientError):
+    """What a plan rests on has changed since it was made, so it was not carried out. Nothing was done.
+
+    :param what: what was planned for. :param changes: each as a clause.
+    """
+
+    def __init__(
+        self, what: str, changes: Iterable[str], *, hint: str = "the same statement again, which makes a new plan"
+    ) -> None:
+        self.what, self.changes = what, tuple(changes)
+        super().__init__(f"the plan for {what} is out of date: {'; '.join(self.changes)}", hint=hint)
+
+
 class CatalogMissing(TerminalError):
     def __init__(self, url: str) -> None:
         super().__init__(f"there is no mzshare catalog at {url}", hint="mzshare catalog upgrade")

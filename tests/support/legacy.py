@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import insert, inspect, text
+from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaExportDetails, KafkaSourceSpec
 from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorExportDetails, LoadGeneratorSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.object_models import DependencyRow, ViewRow
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
-from airflow_provider_mzshare.control.catalog.objects.item_names import Name, add_item, lock_namespace
+from airflow_provider_mzshare.control.catalog.objects.item_names import Name, add_item, display_name, lock_namespace
 from airflow_provider_mzshare.control.upgrade.choosing import Wanted
 from airflow_provider_mzshare.control.upgrade.executor import Run, run
 from airflow_provider_mzshare.control.upgrade.plan import Action
@@ -25,6 +27,7 @@ from airflow_provider_mzshare.control.views.resolving import resolve
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, LegacySpec, TableSpec
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
 from tests.support.catalog import TOPIC_ID
 
@@ -86,9 +89,22 @@ def add_single(
     source = KafkaSourceSpec(connection="kafka", topic=spec.reference, legacy=LegacySpec(shape="single"))
     with catalog.write() as session:
         source_id = items.create_source(session, name=name, spec=source, incarnation=TOPIC_ID, start=Position())
-        output = legacy_sources.add_output(session, source_id, spec)
+        output = add_output(session, source_id, spec)
         legacy_sources.add_progress(session, source_id, progress or (name[0], f"{name[1]}_progress"))
     return source_id, output
+
+
+def add_output(session: Session, source_id: ItemId, spec: TableSpec) -> ItemId:
+    lock_namespace(session)
+    state = load_state(session, lock_source(session, source_id))
+    return legacy_sources.add_output(session, state, spec, arrival_plans.create(state, "output", snapshot=True))
+
+
+def _add_subsource(session: Session, source_id: ItemId, name: Name, spec: TableSpec) -> ItemId:
+    lock_namespace(session)
+    state = load_state(session, lock_source(session, source_id))
+    arrival = arrival_plans.create(state, display_name(name), snapshot=True)
+    return legacy_sources.add_subsource(session, state, name, spec, arrival)[0]
 
 
 def add_multi(
@@ -101,7 +117,7 @@ def add_multi(
     wanted = {("public", "bids"): BIDS, ("public", "users"): USERS} if subsources is None else subsources
     with catalog.write() as session:
         source_id = items.create_source(session, name=name, spec=spec, incarnation=TOPIC_ID, start=Position())
-        ids = [legacy_sources.add_subsource(session, source_id, sub, of) for sub, of in wanted.items()]
+        ids = [_add_subsource(session, source_id, sub, of) for sub, of in wanted.items()]
         legacy_sources.add_progress(session, source_id, (name[0], f"{name[1]}_progress"))
     return source_id, ids
 

@@ -1,79 +1,18 @@
-"""How tables come into a source's log, as data: decided and estimated here, printed, and carried out by others.
+"""What happens for the tables of one transaction, as steps with estimates: what is shown of their plans. Pure.
 
-Pure: a plan is built from what was found, without input, output or clock, and building one changes nothing.
+How each table comes in was decided before (``core/ticklog/arrival_plans``); the steps say it for all of them together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival, Way
 from airflow_provider_mzshare.core.ticklog.state import SourceState
-from airflow_provider_mzshare.errors import NotResumable
-
-Way = Literal["share", "now", "backfill"]
-"""``share``: nothing was read past its start. ``now``: it begins where the log ends. ``backfill``: it is behind."""
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """One table, the way it comes in, and where it begins to read: ``position``, which is where ``tick`` begins."""
-
-    table: str
-    way: Way
-    position: Position
-    tick: int
-    replaces: bool = False
-    """A new generation beside the current one, which goes on until the cutover."""
-
-
-# ── the decisions ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def create(state: SourceState, table: str, *, snapshot: bool) -> Arrival:
-    """A new table: it shares every tick with the others where that is possible, and is backfilled where not."""
-    if state.upper == state.start:
-        return Arrival(table, "share", state.start, state.last_number + 1)
-    if not snapshot:
-        return Arrival(table, "now", state.upper, state.last_number + 1)
-    return Arrival(table, "backfill", state.start, 1)
-
-
-def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
-    """A stalled table goes on where it stands; so does a stalled new generation of it."""
-    _check_not_underway(state, table_id, table)
-    replacement = state.replacements.get(table_id)
-    found = replacement or state.tables[table_id]
-    if found.status == "created":
-        raise NotResumable(table, "it joins at the next tick: there is nothing to resume")
-    if found.status != "stalled":
-        raise NotResumable(table, f"it is {found.status}: there is nothing to resume")
-    return Arrival(table, "backfill", found.position, found.next_tick, replaces=replacement is not None)
-
-
-def resnapshot(state: SourceState, table_id: ItemId, table: str, *, start_tick: int) -> Arrival:
-    """A table that has rows, live or stalled, gets a new generation from its start on."""
-    _check_not_underway(state, table_id, table)
-    current = state.tables[table_id]
-    if current.status == "created":
-        raise NotResumable(table, "it joins at the next tick: there is nothing to read again")
-    return Arrival(table, "backfill", current.start, start_tick, replaces=True)
-
-
-def _check_not_underway(state: SourceState, table_id: ItemId, table: str) -> None:
-    for generation in (state.replacements.get(table_id), state.tables[table_id]):
-        if generation is not None and generation.status in ARRIVING:
-            backfill_id = generation.backfill_id
-            raise NotResumable(table, f"backfill {backfill_id} brings it up already", backfill_id=backfill_id)
-
-
-# ── plans ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 
 _ORIGIN = Position()
 

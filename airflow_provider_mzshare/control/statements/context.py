@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.objects import items
-from airflow_provider_mzshare.control.lifecycle.table_plans import Arrival
 from airflow_provider_mzshare.control.statements.answers import Result
+from airflow_provider_mzshare.control.statements.facts import Facts
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 
 
@@ -52,3 +53,27 @@ RunHandler = Callable[[Session, Sequence[Checked[Any]], Sequence[Context]], Sequ
 """The same for several statements at once, with a result for each."""
 Handler = Callable[[Session, Checked[Any], Context], Result]
 """``checked.statement`` is the statement. The session is the caller's transaction: all of it or nothing is kept."""
+
+
+class StatementPlan(Protocol):
+    """What a statement will do, as a frozen value, with what that rests on."""
+
+    @property
+    def statement(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Planner:
+    """A statement in two halves.
+
+    :param plan: decides everything, and writes nothing.
+    :param execute: writes what the plan says and decides nothing. StalePlan where what it rests on has changed.
+    """
+
+    plan: Callable[[Facts, Checked[Any]], StatementPlan]
+    execute: Callable[[Facts, Any, Context], Result]
+
+    def at_once(self, session: Session, checked: Checked[Any], context: Context) -> Result:
+        """Both in one transaction and upon the same facts, so that the plan cannot be stale: a ``Handler``."""
+        facts = Facts(session)
+        return self.execute(facts, self.plan(facts, checked), context)

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.statements.answers import Result
-from airflow_provider_mzshare.control.statements.context import Context, Handler, RunHandler
+from airflow_provider_mzshare.control.statements.context import Context, Handler, Planner, RunHandler, StatementPlan
+from airflow_provider_mzshare.control.statements.facts import Facts
 from airflow_provider_mzshare.control.statements.handlers import (
     comments,
     drops,
@@ -21,6 +22,7 @@ from airflow_provider_mzshare.control.statements.handlers import (
     schemas,
     show,
     sources,
+    swaps,
     tables,
 )
 from airflow_provider_mzshare.control.statements.handlers.select import run_query
@@ -35,9 +37,17 @@ def _create_source(session: Session, checked: Checked[sql.CreateSource], context
     return (creating.create_source if is_old else sources.create_source)(session, checked, context)
 
 
+PLANNERS: Mapping[type[Any], Planner] = {
+    sql.CreateTable: new_tables.CREATE,
+    sql.AlterTable: tables.HEAL,
+    sql.Swap: swaps.SWAP,
+}
+"""Statements that decide something which others may change meanwhile: their plan can be kept, and carried out later."""
+
+
 HANDLERS: Mapping[type[Any], Handler] = {
+    **{statement: planner.at_once for statement, planner in PLANNERS.items()},
     sql.CreateSource: _create_source,
-    sql.CreateTable: new_tables.create_table,
     sql.CreateSubsource: subsources.create_subsource,
     sql.CreateView: create_view,
     sql.CreateSchema: schemas.create_schema,
@@ -45,10 +55,8 @@ HANDLERS: Mapping[type[Any], Handler] = {
     sql.AddSubsources: subsources.add_subsources,
     sql.DropSubsources: subsources.drop_subsources,
     sql.RefreshReferences: references.refresh,
-    sql.AlterTable: tables.alter_table,
     sql.AlterTableSet: tables.set_options,
     sql.Rename: renames.rename,
-    sql.Swap: renames.swap,
     sql.AlterSystem: flags.alter_system,
     sql.CommentOn: comments.comment_on,
     sql.DropItem: drops.drop_item,
@@ -78,3 +86,13 @@ def carry_out_run(session: Session, run: Sequence[Checked[Any]], contexts: Seque
 
 def carry_out(session: Session, checked: Checked[Any], context: Context) -> Result:
     return HANDLERS[type(checked.statement)](session, checked, context)
+
+
+def plan_statement(session: Session, checked: Checked[Any]) -> StatementPlan:
+    """What one of ``PLANNERS`` would do. Nothing is locked and nothing is written: the transaction may be a read."""
+    return PLANNERS[type(checked.statement)].plan(Facts(session, locks=False), checked)
+
+
+def execute_plan(session: Session, plan: StatementPlan, context: Context) -> Result:
+    """Carry out a plan from before, as it is. StalePlan, and nothing done, where what it rests on has changed since."""
+    return PLANNERS[type(plan.statement)].execute(Facts(session), plan, context)

@@ -15,8 +15,6 @@ from airflow_provider_mzshare.control.catalog.database.source_states import get_
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import output_of
 from airflow_provider_mzshare.control.catalog.objects.lookup_many import find_all
-from airflow_provider_mzshare.control.lifecycle import table_plans
-from airflow_provider_mzshare.control.lifecycle.table_plans import Arrival
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements.answers import name_pair
@@ -25,6 +23,8 @@ from airflow_provider_mzshare.control.statements.legacy.outputs import check_sha
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.core.ids import ItemId, is_item_id
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import arrival_plans
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 from airflow_provider_mzshare.errors import NameTaken, UnknownItem, UpstreamChanged
 
@@ -153,7 +153,7 @@ class Checks:
             start = self._first_start(source)
             incarnation = source.incarnation if start is not None else ""
             return Checked(statement, explained, incarnation, start, references=references, source_id=source.id)
-        arrival = table_plans.create(state, str(statement.name), snapshot=statement.snapshot)
+        arrival = arrival_plans.create(state, str(statement.name), snapshot=statement.snapshot)
         sizes = self._ask(source, state, arrival, looks=self._looks or explained)
         return Checked(statement, explained, sizes=sizes, references=references, source_id=source.id)
 
@@ -188,7 +188,7 @@ class Checks:
         if not isinstance(source, items.SourceItem):
             return Checked(statement, explained)
         state = self._state(source.id)
-        arrival = table_plans.create(state, str(statement.source), snapshot=True)
+        arrival = arrival_plans.create(state, str(statement.source), snapshot=True)
         sizes = self._ask(source, state, arrival, looks=self._looks or explained)
         references = self._references(source)
         return Checked(statement, explained, sizes=sizes, references=references, source_id=source.id)
@@ -263,5 +263,5 @@ def is_untouched(state: SourceState) -> bool:
 
 def alter(state: SourceState, table: items.TableItem, statement: sql.AlterTable) -> Arrival:
     if statement.action == "resume":
-        return table_plans.resume(state, table.id, str(statement.name))
-    return table_plans.resnapshot(state, table.id, str(statement.name), start_tick=table.start_tick)
+        return arrival_plans.resume(state, table.id, str(statement.name))
+    return arrival_plans.resnapshot(state, table.id, str(statement.name), start_tick=table.start_tick)

@@ -6,7 +6,7 @@ A run over many sources goes on where it ended: what is done is not done twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
@@ -14,6 +14,7 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.object_models import MigrationRow
 from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, lookup
+from airflow_provider_mzshare.control.catalog.objects.definitions import Definitions
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, lock_namespace
 from airflow_provider_mzshare.control.catalog.objects.upgrades import (
     end_migration,
@@ -28,6 +29,7 @@ from airflow_provider_mzshare.control.catalog.objects.upgrades import (
 from airflow_provider_mzshare.control.definition_errors import CannotRollBack, NothingToMigrate, run_sql
 from airflow_provider_mzshare.control.upgrade.choosing import Wanted, choose
 from airflow_provider_mzshare.control.upgrade.plan import Action, Plan, plan_finalize, plan_migration
+from airflow_provider_mzshare.control.upgrade.plan_facts import check_current
 from airflow_provider_mzshare.control.upgrade.report import Report, SourceReport, source_report
 from airflow_provider_mzshare.control.upgrade.rollback import plan_rollback
 from airflow_provider_mzshare.core.ids import ItemId
@@ -94,33 +96,54 @@ def _look(catalog: Catalog, source_id: ItemId, how: Run, planned: set[Name]) -> 
 
 
 def _apply(catalog: Catalog, source_id: ItemId, how: Run) -> SourceReport:
+    """Planned and carried out in one transaction: nothing can change between the two."""
     with catalog.write() as session:
-        lock_namespace(session)
-        lock_source(session, source_id)
+        _lock(session, source_id)
         plan = _plan(session, source_id, how.action, set())
         if isinstance(plan, SourceReport):
             return plan
         how.plans(plan)
-        crashpoint(f"{how.action}_planned")
-        now = plan.before
-        for step in plan.steps:
-            write_definitions(session, now, step.after)
-            now = step.after
-            crashpoint(step.label)
-        report = source_report(plan, "done")
-        _note(session, source_id, plan, report)
-        crashpoint(f"{how.action}_noted")
+        report = _carry_out(session, plan)
     crashpoint(f"{how.action}_committed")
     return report
 
 
-def _note(session: Session, source_id: ItemId, plan: Plan, report: SourceReport) -> None:
+def execute_plan(catalog: Catalog, plan: Plan) -> SourceReport:
+    """Carry out a plan from before, as it is. StalePlan, and nothing done, where what it rests on has changed since."""
+    with catalog.write() as session:
+        _lock(session, ItemId(plan.before.source.id))
+        check_current(session, plan)
+        report = _carry_out(session, plan)
+    crashpoint(f"{plan.action}_committed")
+    return report
+
+
+def _lock(session: Session, source_id: ItemId) -> None:
+    lock_namespace(session)
+    lock_source(session, source_id)
+
+
+def _carry_out(session: Session, plan: Plan) -> SourceReport:
+    crashpoint(f"{plan.action}_planned")
+    now = plan.before
+    for step in plan.steps:
+        write_definitions(session, now, step.after)
+        now = step.after
+        crashpoint(step.label)
+    report = source_report(plan, "done")
+    _note(session, plan, report)
+    crashpoint(f"{plan.action}_noted")
+    return report
+
+
+def _note(session: Session, plan: Plan, report: SourceReport) -> None:
     if plan.action == "migrate":
-        note_migration(session, source_id, plan.before, plan.after, report.to_json())
+        note_migration(session, ItemId(plan.before.source.id), plan.before, plan.after, report.to_json())
         return
-    row = last_migration(session, source_id)
-    assert row is not None, source_id
-    end_migration(session, row.number, "rolled_back" if plan.action == "rollback" else "finalized")
+    if plan.migration is None:
+        raise ValueError(f"there is no migration of source {plan.before.source.id} to {plan.action}")
+    number, _ = plan.migration
+    end_migration(session, number, "rolled_back" if plan.action == "rollback" else "finalized")
 
 
 # ── plans ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -128,8 +151,17 @@ def _note(session: Session, source_id: ItemId, plan: Plan, report: SourceReport)
 
 def _plan(session: Session, source_id: ItemId, action: Action, planned: set[Name]) -> Plan | SourceReport:
     """The plan, or the report of a source for which nothing is left to do."""
-    now = load_definitions(session, source_id)
     row = last_migration(session, source_id)
+    found = _decide(session, source_id, action, planned, row)
+    if isinstance(found, SourceReport) or row is None:
+        return found
+    return replace(found, migration=(row.number, row.state))
+
+
+def _decide(
+    session: Session, source_id: ItemId, action: Action, planned: set[Name], row: MigrationRow | None
+) -> Plan | SourceReport:
+    now = load_definitions(session, source_id)
     source = lookup.get_source_item(session, source_id)
     if source.status == "dropped":
         raise NothingToMigrate(f"source {source.display!r} was dropped")
@@ -141,7 +173,7 @@ def _plan(session: Session, source_id: ItemId, action: Action, planned: set[Name
         return _not_migrated(source, action, row)
     if action == "finalize":
         return _already(source, row) if row.state == "finalized" else plan_finalize(now)
-    return _way_back(session, source, row)
+    return _way_back(session, source, now, row)
 
 
 def _already(source: lookup.SourceItem, row: MigrationRow | None, note: str = "") -> SourceReport:
@@ -156,7 +188,7 @@ def _not_migrated(source: lookup.SourceItem, action: Action, row: MigrationRow |
     raise NothingToMigrate(f"source {source.display!r} was not migrated", hint="mzshare migrate --all")
 
 
-def _way_back(session: Session, source: lookup.SourceItem, row: MigrationRow) -> Plan:
+def _way_back(session: Session, source: lookup.SourceItem, now: Definitions, row: MigrationRow) -> Plan:
     before, left = kept_definitions(row)
     if row.state == "finalized":
         raise CannotRollBack(
@@ -165,5 +197,4 @@ def _way_back(session: Session, source: lookup.SourceItem, row: MigrationRow) ->
     if flags.is_on(session, flags.FORCE_TABLES):
         hint = run_sql(f"ALTER SYSTEM SET {flags.FORCE_TABLES} = false")
         raise CannotRollBack(source.display, f"{flags.FORCE_TABLES} is true", hint=hint)
-    now = load_definitions(session, source.id)
     return plan_rollback(now, before, left, lambda name: is_taken(session, name))

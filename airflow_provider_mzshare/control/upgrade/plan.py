@@ -52,6 +52,8 @@ class Plan:
     before: Definitions
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()
+    migration: tuple[int, str] | None = None
+    """The newest migration of the source when this was planned: its number and state."""
 
     @property
     def after(self) -> Definitions:

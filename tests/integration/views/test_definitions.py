@@ -27,6 +27,7 @@ from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import MzShareError, NameTaken, SpecConflict
 from tests.integration.views.conftest import Make, reads, stored
 from tests.support.filled import Filled
+from tests.support.legacy import add_output
 
 
 @pytest.fixture
@@ -224,7 +225,7 @@ def test_an_old_style_source_is_read_as_its_output_and_its_progress_name_as_prog
 ) -> None:
     source = filled.source("old")
     with catalog.write() as session:
-        output = legacy_sources.add_output(session, source, TableSpec(reference="t", format="text"))
+        output = add_output(session, source, TableSpec(reference="t", format="text"))
         legacy_sources.add_progress(session, source, ("public", "old_progress"))
     view = make("v", "SELECT data FROM old")
     make("p", "SELECT tick FROM old_progress")

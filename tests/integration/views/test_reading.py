@@ -19,6 +19,7 @@ from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from tests.support.filled import Filled
+from tests.support.legacy import add_output
 from tests.support.waiting import wait_until
 
 
@@ -50,7 +51,7 @@ def test_names_of_sources_read_their_progress(filled: Filled, catalog: Catalog) 
 def test_an_old_style_source_reads_its_output_and_its_progress_name_its_progress(filled: Filled) -> None:
     source = filled.source("old")
     with filled.catalog.write() as session:
-        legacy_sources.add_output(session, source, TableSpec(reference="t", format="text"))
+        add_output(session, source, TableSpec(reference="t", format="text"))
         legacy_sources.add_progress(session, source, ("public", "old_progress"))
     filled.feed(source, [{"id": 1}])
     assert rows(filled, "old") == [{"data": '{"id": 1}'}]

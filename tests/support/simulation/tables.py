@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, spec_versions
+from airflow_provider_mzshare.core.ticklog import arrival_plans, backfill_rules, rules, spec_versions
 from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     Holder,
@@ -18,6 +18,7 @@ from airflow_provider_mzshare.core.ticklog.state import (
     Tick,
     Written,
 )
+from airflow_provider_mzshare.errors import NotResumable
 from tests.support.simulation.delta import Delta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, Topic
@@ -100,27 +101,27 @@ class Tables:
     def create_tables(self, count: int, *, snapshot: bool = True) -> None:
         """In one transaction: all that need a backfill share one."""
         state = self.state
-        joins = not snapshot or state.upper == state.start
-        backfill = None if joins else self._new_backfill(frozenset())
+        arrival = arrival_plans.create(state, "new", snapshot=snapshot)
+        backfill = self._new_backfill(frozenset()) if arrival.way == "backfill" else None
         tables = dict(state.tables)
         for _ in range(count):
             self._ids += 1
             table_id = ItemId(f"u{self._ids}")
-            start, first = (state.start, 1) if snapshot else (state.upper, state.last_number + 1)
-            self.starts[table_id] = (start, first)
+            self.starts[table_id] = (arrival.position, arrival.first_tick)
             self.specs[table_id] = [spec_versions.FIRST_TICK]
             tables[table_id] = TableState(
                 table_id,
-                "created" if joins else "backfilling",
+                arrival.begins_as,
                 self._new_generation(table_id),
                 1,
-                start,
-                position=state.upper if joins else start,
-                next_tick=state.last_number + 1 if joins else first,
+                arrival.position,
+                position=arrival.position,
+                next_tick=arrival.tick,
                 backfill_id=backfill,
             )
         self.state = changed(self.state, tables=tables)
-        self.counts["created without history" if not snapshot else "created to join" if joins else "backfills"] += 1
+        how = {"share": "created to join", "now": "created without history", "backfill": "backfills"}
+        self.counts[how[arrival.way]] += 1
 
     def drop_table(self, table_id: ItemId) -> None:
         state = self.state
@@ -149,12 +150,12 @@ class Tables:
 
     def resume(self, table_id: ItemId) -> bool:
         """A stalled table, or its stalled replacement, goes on where it stands."""
-        state = self.state
-        replacement = state.replacements.get(table_id)
-        table = replacement or state.tables[table_id]
-        if table.status != "stalled":
+        try:
+            arrival = arrival_plans.resume(self.state, table_id, table_id)
+        except NotResumable:
             return False
-        heals = table.upper > 0 and replacement is None
+        table, _ = arrival_plans.to_resume(self.state, table_id)
+        heals = table.upper > 0 and not arrival.replaces
         backfill = self._new_backfill(frozenset({table_id} if heals else ()))
         self.state = backfill_rules.with_arrivals(self.state, {table_id: backfill_rules.resume(table, backfill)})
         self._heals[table_id] += heals
@@ -165,22 +166,22 @@ class Tables:
         return True
 
     def resnapshot(self, table_id: ItemId) -> bool:
-        state = self.state
-        current, earlier = state.tables[table_id], state.replacements.get(table_id)
-        if current.status not in ("live", "stalled") or (earlier is not None and earlier.status != "stalled"):
-            return False
         start, first = self.starts[table_id]
+        try:
+            arrival = arrival_plans.resnapshot(self.state, table_id, table_id, start_tick=first)
+        except NotResumable:
+            return False
         new = TableState(
             table_id,
-            "backfilling",
+            arrival.begins_as,
             self._new_generation(table_id),
             1,
             start,
-            position=start,
-            next_tick=first,
+            position=arrival.position,
+            next_tick=arrival.tick,
             backfill_id=self._new_backfill(frozenset()),
         )
-        self._write(replacements={**state.replacements, table_id: new})
+        self._write(replacements={**self.state.replacements, table_id: new})
         return True
 
     def merge(self) -> None:

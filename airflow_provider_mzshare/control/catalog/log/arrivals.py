@@ -26,11 +26,12 @@ from airflow_provider_mzshare.control.catalog.objects.backfill_rows import bring
 from airflow_provider_mzshare.control.catalog.objects.collection_rows import add_collections
 from airflow_provider_mzshare.control.catalog.objects.lookup import get_table_item
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
 from airflow_provider_mzshare.core.ticklog.rules import stalled
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState
-from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS
-from airflow_provider_mzshare.errors import NotResumable, UnknownItem
+from airflow_provider_mzshare.errors import UnknownItem
 
 _NO_SYNC = {"synchronize_session": False}
 
@@ -39,9 +40,32 @@ _NO_SYNC = {"synchronize_session": False}
 
 
 def resume_table(session: Session, table_id: ItemId) -> BackfillId:
-    """A stalled table, or its stalled replacement, goes on where it stands."""
+    """A stalled table, or its stalled replacement, goes on where it stands: planned and carried out at once."""
     state = _locked(session, table_id)
-    table = _stalled(session, state, table_id)
+    return heal(session, state, arrival_plans.resume(state, table_id, get_table_item(session, table_id).display))
+
+
+def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
+    """The same for a new generation from the table's start, beside the current one, which goes on until the swap."""
+    state, item = _locked(session, table_id), get_table_item(session, table_id)
+    return heal(session, state, arrival_plans.resnapshot(state, table_id, item.display, start_tick=item.start_tick))
+
+
+def heal(session: Session, state: SourceState, arrival: Arrival) -> BackfillId:
+    """Carry out the plan of a RESUME or a RESNAPSHOT. The caller has the source's lock, and ``state`` is what it read.
+
+    StalePlan where the table is not what it was planned for.
+    """
+    if arrival.table_id is None:
+        raise ValueError(f"{arrival.table} is still to be made: there is nothing to heal")
+    arrival_plans.check_current(state, arrival)
+    if arrival.action == "resume":
+        return _resume(session, state, arrival.table_id)
+    return _resnapshot(session, state, arrival.table_id, arrival)
+
+
+def _resume(session: Session, state: SourceState, table_id: ItemId) -> BackfillId:
+    table, _ = arrival_plans.to_resume(state, table_id)
     backfill_id = _bring_up_again(session, state, table)
     _write(session, state, table, rules.resume(table, backfill_id))
     return backfill_id
@@ -60,34 +84,16 @@ def _bring_up_again(session: Session, state: SourceState, table: TableState, *, 
     )
 
 
-def _stalled(session: Session, state: SourceState, table_id: ItemId) -> TableState:
-    current, replacement = state.tables[table_id], state.replacements.get(table_id)
-    if replacement is not None and replacement.status != "stalled":
-        raise NotResumable(get_table_item(session, table_id).display, "a new generation of it is being filled already")
-    found = replacement or current
-    if found.status != "stalled":
-        raise NotResumable(get_table_item(session, table_id).display, f"it is {found.status}, not stalled")
-    return found
-
-
-def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
-    """A new generation from the table's start, beside the current one, which goes on until the swap."""
-    state = _locked(session, table_id)
-    current, earlier = state.tables[table_id], state.replacements.get(table_id)
-    item = get_table_item(session, table_id)
-    if current.status not in ("live", "stalled"):
-        raise NotResumable(item.display, f"it is {current.status}: it gets its rows already")
-    if earlier is not None and earlier.status != "stalled":
-        raise NotResumable(item.display, "a new generation of it is being filled already")
+def _resnapshot(session: Session, state: SourceState, table_id: ItemId, arrival: Arrival) -> BackfillId:
     _give_up_replacement(session, table_id)
     generation = _last_generation(session, table_id) + 1
     session.execute(
         insert(ReplacementRow).values(
             table_id=table_id,
             generation=generation,
-            status=BEGINNINGS["made late"],
-            position=item.start,
-            next_tick=item.start_tick,
+            status=arrival.begins_as,
+            position=arrival.position,
+            next_tick=arrival.tick,
             upper=0,
             since=0,
             rows=0,
@@ -100,8 +106,8 @@ def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
         state,
         [table_id],
         generation=generation,
-        from_tick=item.start_tick,
-        from_position=item.start,
+        from_tick=arrival.tick,
+        from_position=arrival.position,
         heals=False,
     )
 

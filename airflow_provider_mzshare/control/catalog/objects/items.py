@@ -27,6 +27,7 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
     TableItem,
     ViewItem,
     as_source,
+    as_table,
     find,
     find_source,
     find_table,
@@ -42,7 +43,7 @@ from airflow_provider_mzshare.control.catalog.objects.table_specs import change_
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, Spec, TableSpec
-from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.errors import HasDependents, NameTaken, SpecConflict, UnknownItem
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "TableItem",
     "ViewItem",
     "as_source",
+    "as_table",
     "check_same_table",
     "clear_stall",
     "create_source",
@@ -140,13 +142,9 @@ def create_table(
     if state.status == "dropped":
         raise UnknownItem("source", source_id)
     table_id = add_item(session, "table", name)
-    add_table(session, state, table_id, spec, snapshot)
+    arrival = arrival_plans.create(state, display_name(name), snapshot=snapshot)
+    add_tables(session, state, [NewTable(table_id, spec, arrival)])
     return table_id
-
-
-def add_table(session: Session, state: SourceState, table_id: ItemId, spec: TableSpec, snapshot: bool) -> None:
-    """The row and the collections of a table whose item is there, of whatever kind."""
-    add_tables(session, state, [NewTable(table_id, spec, snapshot)])
 
 
 def check_same_table(session: Session, present: TableItem, source_id: ItemId, spec: TableSpec) -> None:

@@ -27,9 +27,7 @@ from airflow_provider_mzshare.control.catalog.database.object_models import (
     OutputRow,
     ProgressRow,
 )
-from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects.item_names import Name, add_item, lock_namespace
-from airflow_provider_mzshare.control.catalog.objects.items import add_table
 from airflow_provider_mzshare.control.catalog.objects.lookup import (
     ProgressItem,
     SourceItem,
@@ -39,8 +37,11 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
     list_tables,
     output_of,
 )
-from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.control.catalog.objects.table_rows import NewTable, add_tables
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.specs import SourceSpec, TableSpec
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
+from airflow_provider_mzshare.core.ticklog.state import SourceState
 
 __all__ = [
     "LegacyObject",
@@ -71,23 +72,23 @@ class LegacyObject:
 # ── make ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def add_output(session: Session, source_id: ItemId, spec: TableSpec) -> ItemId:
-    """The one output of a source that has the rows itself, under a name that nobody can use."""
-    lock_namespace(session)
-    state = load_state(session, lock_source(session, source_id))
-    table_id = add_item(session, "output", (HIDDEN_SCHEMA, source_id))
-    add_table(session, state, table_id, spec, snapshot=True)
-    session.execute(insert(OutputRow).values(source_id=source_id, table_id=table_id))
+def add_output(session: Session, state: SourceState, spec: TableSpec, arrival: Arrival) -> ItemId:
+    """The one output of a source that has the rows itself, under a name that nobody can use.
+
+    The caller has the locks of the namespace and of the source, whose ``state`` it has read.
+    """
+    table_id = add_item(session, "output", (HIDDEN_SCHEMA, state.source_id))
+    add_tables(session, state, [NewTable(table_id, spec, arrival)])
+    session.execute(insert(OutputRow).values(source_id=state.source_id, table_id=table_id))
     return table_id
 
 
-def add_subsource(session: Session, source_id: ItemId, name: Name, spec: TableSpec) -> ItemId:
-    """Under a name that must be free. A later one is backfilled, as any later table is."""
-    lock_namespace(session)
-    state = load_state(session, lock_source(session, source_id))
+def add_subsource(
+    session: Session, state: SourceState, name: Name, spec: TableSpec, arrival: Arrival
+) -> tuple[ItemId, BackfillId | None]:
+    """The same for a subsource, under a name that must be free; with its backfill, where the plan has one."""
     table_id = add_item(session, "subsource", name)
-    add_table(session, state, table_id, spec, snapshot=True)
-    return table_id
+    return table_id, add_tables(session, state, [NewTable(table_id, spec, arrival)])
 
 
 def add_progress(session: Session, source_id: ItemId, name: Name) -> ItemId:

@@ -140,6 +140,11 @@ def find_table(session: Session, name: Name) -> TableItem:
     item = find(session, name)
     if isinstance(item, SourceItem):
         item = output_of(session, item.id) or item
+    return as_table(name, item)
+
+
+def as_table(name: Name, item: Item | None) -> TableItem:
+    """What was found under the name, if a source fills it."""
     if not isinstance(item, TableItem):
         raise UnknownItem("table", display_name(name), item.kind if item else None)
     return item

@@ -24,8 +24,8 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import retire_i
 from airflow_provider_mzshare.control.catalog.objects.table_specs import FIRST_VERSION, first_row
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival, check_current
 from airflow_provider_mzshare.core.ticklog.state import SourceState
-from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS
 from airflow_provider_mzshare.errors import UnknownItem
 
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -33,37 +33,42 @@ _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table whose item is there, of whatever kind. Without ``snapshot`` it begins where the log ends now."""
+    """A table whose item is there, of whatever kind, and the plan by which it comes in."""
 
     id: ItemId
     spec: TableSpec
-    snapshot: bool = True
+    arrival: Arrival
 
 
 def add_tables(session: Session, state: SourceState, new: Sequence[NewTable]) -> BackfillId | None:
-    """The rows and the collections of tables of one source; the backfill that brings up those that come late."""
-    joining = {table.id for table in new if not table.snapshot or state.upper == state.start}
-    session.execute(insert(TableRow), [_row(state, table, table.id in joining) for table in new])
+    """The rows and the collections of tables of one source, as planned; the backfill of those that come late."""
+    for table in new:
+        check_current(state, table.arrival)
+    session.execute(insert(TableRow), [_row(state, table) for table in new])
     session.execute(insert(SpecRow), [first_row(table.id, table.spec) for table in new])
     add_collections(session, [table.id for table in new], generation=1)
-    late = [table.id for table in new if table.id not in joining]
+    late = [table for table in new if table.arrival.way == "backfill"]
     if not late:
         return None
-    return bring_up(session, state, late, generation=1, from_tick=1, from_position=state.start, heals=False)
+    # All that come late begin where the source does.
+    from_tick, from_position = late[0].arrival.tick, late[0].arrival.position
+    ids = [table.id for table in late]
+    return bring_up(session, state, ids, generation=1, from_tick=from_tick, from_position=from_position, heals=False)
 
 
-def _row(state: SourceState, table: NewTable, joins: bool) -> dict[str, Any]:
+def _row(state: SourceState, table: NewTable) -> dict[str, Any]:
+    arrival = table.arrival
     return {
         "id": table.id,
         "source_id": state.source_id,
         "spec": table.spec.model_dump_json(),
         "spec_version": FIRST_VERSION,
         "generation": 1,
-        "status": BEGINNINGS["made before the log" if joins else "made late"],
-        "start": state.start if table.snapshot else state.upper,
-        "start_tick": 1 if table.snapshot else state.last_number + 1,
-        "position": state.upper if joins else state.start,
-        "next_tick": state.last_number + 1 if joins else 1,
+        "status": arrival.begins_as,
+        "start": arrival.position,
+        "start_tick": arrival.first_tick,
+        "position": arrival.position,
+        "next_tick": arrival.tick,
         "upper": 0,
         "since": 0,
         "rows": 0,

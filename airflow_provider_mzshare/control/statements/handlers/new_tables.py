@@ -1,4 +1,4 @@
-"""CREATE TABLE … FROM SOURCE inside the caller's transaction: checked one by one, written together."""
+"""CREATE TABLE … FROM SOURCE inside the caller's transaction: planned one by one, written together."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.database.models import SourceRow
-from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
 from airflow_provider_mzshare.control.catalog.objects import flags, items
 from airflow_provider_mzshare.control.catalog.objects.item_names import add_items
-from airflow_provider_mzshare.control.catalog.objects.lookup_many import find_all
 from airflow_provider_mzshare.control.catalog.objects.references import list_references
 from airflow_provider_mzshare.control.catalog.objects.table_rows import NewTable, add_tables
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile, FlagOff
-from airflow_provider_mzshare.control.lifecycle import table_plans
-from airflow_provider_mzshare.control.lifecycle.table_plans import Arrival
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.statements.answers import Result, done, name_pair
-from airflow_provider_mzshare.control.statements.context import Context, Decision
+from airflow_provider_mzshare.control.statements.context import Context, Decision, Planner
+from airflow_provider_mzshare.control.statements.facts import Facts
 from airflow_provider_mzshare.control.statements.purification import purify, resolve, stored_reference, written
 from airflow_provider_mzshare.control.statements.reserved_names import check_name
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked, is_untouched
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog import arrival_plans
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 from airflow_provider_mzshare.errors import NameTaken, SpecConflict
 
@@ -37,79 +37,74 @@ _JOINS = "joins at the next tick"
 Made = Mapping[items.Name, tuple[ItemId, BackfillId | None]]
 
 
-def create_table(session: Session, checked: Checked[sql.CreateTable], context: Context) -> Result:
-    return create_tables(session, [checked], [context])[0]
-
-
-def create_tables(
-    session: Session, run: Sequence[Checked[sql.CreateTable]], contexts: Sequence[Context]
-) -> Sequence[Result]:
-    """Of different names, none of which is the source of another: as one after the other, for the price of one."""
-    items.lock_namespace(session)
-    if not flags.is_on(session, flags.ENABLE_TABLES):
-        raise FlagOff(flags.ENABLE_TABLES, "CREATE TABLE … FROM SOURCE")
-    names = {name_pair(name) for one in run for name in (one.statement.name, one.statement.source)}
-    making = _Making(session, find_all(session, names))
-    asked = [making.ask(checked) for checked in run]
-    made = making.write()
-    return [_told(one, made, context) for one, context in zip(asked, contexts, strict=True)]
-
-
 @dataclass(frozen=True)
-class _Asked:
-    """A statement whose checks are done."""
+class NewTablePlan:
+    """A table that is to be made, or is there already.
 
-    name: items.Name
+    :param present: the one that is there: nothing is to be done.
+    :param start: where the source begins from now on, if its first table settles that.
+    """
+
     statement: sql.CreateTable
     spec: TableSpec
     decision: Decision
-    present: items.TableItem | None
-    """The table, if it is there already."""
+    present: items.TableItem | None = None
+    start: Position | None = None
+
+    @property
+    def name(self) -> items.Name:
+        return name_pair(self.statement.name)
 
 
-def _told(asked: _Asked, made: Made, context: Context) -> Result:
-    name = asked.statement.name
-    if asked.present is not None:
-        return done("CREATE TABLE", name, asked.present.id, context.dry_run, "it exists")
-    table_id, backfill_id = made[asked.name]
-    context.decisions.append(asked.decision)
-    note = what_next(asked.decision.arrival, backfill_id, asked.decision.source, context.dry_run)
-    return done("CREATE TABLE", name, None if context.dry_run else table_id, context.dry_run, note)
+# ── plan ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Making:
-    """:param found: what bears the names that are used; the lock of the namespace keeps it so."""
+def plan_table(facts: Facts, checked: Checked[sql.CreateTable]) -> NewTablePlan:
+    return plan_tables(facts, [checked])[0]
 
-    def __init__(self, session: Session, found: Mapping[items.Name, items.Item]) -> None:
-        self._session, self._found = session, found
+
+def plan_tables(facts: Facts, run: Sequence[Checked[sql.CreateTable]]) -> list[NewTablePlan]:
+    """Of different names, none of which is the source of another."""
+    _check_flag(facts)
+    facts.look_up({name_pair(name) for one in run for name in (one.statement.name, one.statement.source)})
+    planning = _Planning(facts)
+    return [planning.plan(checked) for checked in run]
+
+
+def _check_flag(facts: Facts) -> None:
+    if not facts.is_on(flags.ENABLE_TABLES):
+        raise FlagOff(flags.ENABLE_TABLES, "CREATE TABLE … FROM SOURCE")
+
+
+class _Planning:
+    """Of tables that are made together."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
         self._states: dict[ItemId, SourceState] = {}
+        """Of sources that get a table here: where they begin is settled."""
         self._offered: dict[ItemId, list[ReferenceInfo]] = {}
-        self._new: list[_Asked] = []
-        self._begun: set[ItemId] = set()
-        """Sources that get a table here: where they begin is settled."""
 
-    def ask(self, checked: Checked[sql.CreateTable]) -> _Asked:
+    def plan(self, checked: Checked[sql.CreateTable]) -> NewTablePlan:
         statement = checked.statement
-        of, name = name_pair(statement.source), name_pair(statement.name)
-        source, present = items.as_source(of, self._found.get(of)), self._found.get(name)
-        if source.id not in self._states:
-            self._states[source.id] = load_state(self._session, lock_source(self._session, source.id))
-        if present is None:
-            check_name(statement.name)
-            if source.id not in self._begun:
-                self._states[source.id] = move_start(self._session, self._states[source.id], checked)
-            table, spec = None, new_spec(statement, source, checked)
-        else:
-            table = _same_kind(statement, present)
-            spec = self._same_spec(statement, source, table)
-            items.check_same_table(self._session, table, source.id, spec)
-        state = self._states[source.id]
-        arrival = table_plans.create(state, str(statement.name), snapshot=statement.snapshot)
-        asked = _Asked(name, statement, spec, Decision(source, state, arrival, checked.sizes), table)
-        if table is None:
-            self._new.append(asked)
-            self._begun.add(source.id)
-        return asked
+        of = name_pair(statement.source)
+        source, present = items.as_source(of, self._facts.named(of)), self._facts.named(name_pair(statement.name))
+        if present is not None:
+            return self._plan_present(checked, source, _same_kind(statement, present))
+        check_name(statement.name)
+        found = self._states.get(source.id) or self._facts.state(source.id)
+        state = self._states.setdefault(source.id, with_start(found, checked))
+        spec = new_spec(statement, source, checked)
+        start = None if state.start == found.start else state.start
+        return NewTablePlan(statement, spec, _decision(source, state, checked), start=start)
+
+    def _plan_present(
+        self, checked: Checked[sql.CreateTable], source: items.SourceItem, present: items.TableItem
+    ) -> NewTablePlan:
+        spec = self._same_spec(checked.statement, source, present)
+        items.check_same_table(self._facts.session, present, source.id, spec)
+        state = self._states.get(source.id) or self._facts.state(source.id)
+        return NewTablePlan(checked.statement, spec, _decision(source, state, checked), present)
 
     def _same_spec(self, statement: sql.CreateTable, source: items.SourceItem, present: items.TableItem) -> TableSpec:
         """Of a table that is there, by what it was made from then: no upstream is asked, and no drift is seen."""
@@ -117,7 +112,7 @@ class _Making:
             return present.spec
         own = stored_reference(present.spec)
         if source.id not in self._offered:
-            stored, database = list_references(self._session, source.id), kind_of(source.spec).database
+            stored, database = list_references(self._facts.session, source.id), kind_of(source.spec).database
             self._offered[source.id] = [ReferenceInfo(r.namespace, r.name, database=database) for r in stored]
         known = [own, *(other for other in self._offered[source.id] if written(other) != written(own))]
         found = resolve(statement.reference, known, str(statement.source))
@@ -125,20 +120,11 @@ class _Making:
             raise SpecConflict(str(statement.name), f"its reference is {written(own)}, not {written(found)}")
         return purify(statement, source.spec, own).model_copy(update={"details": present.spec.details})
 
-    def write(self) -> Made:
-        """All that are new, with ids in the order of their statements."""
-        if not self._new:
-            return {}
-        ids = add_items(self._session, "table", [asked.name for asked in self._new])
-        by_source: dict[ItemId, list[tuple[_Asked, ItemId]]] = {}
-        for asked, table_id in zip(self._new, ids, strict=True):
-            by_source.setdefault(asked.decision.source.id, []).append((asked, table_id))
-        made: dict[items.Name, tuple[ItemId, BackfillId | None]] = {}
-        for source_id, tables in by_source.items():
-            rows = [NewTable(table_id, one.spec, one.decision.arrival.way != "now") for one, table_id in tables]
-            backfill_id = add_tables(self._session, self._states[source_id], rows)
-            made |= {asked.name: (table_id, backfill_id) for asked, table_id in tables}
-        return made
+
+def _decision(source: items.SourceItem, state: SourceState, checked: Checked[sql.CreateTable]) -> Decision:
+    statement = checked.statement
+    arrival = arrival_plans.create(state, str(statement.name), snapshot=statement.snapshot)
+    return Decision(source, state, arrival, checked.sizes)
 
 
 def _same_kind(statement: sql.CreateTable, present: items.Item) -> items.TableItem:
@@ -155,12 +141,72 @@ def new_spec(statement: sql.CreateTable, source: items.SourceItem, checked: Chec
     return purify(statement, source.spec, reference)
 
 
-def move_start(session: Session, state: SourceState, checked: Checked[Any]) -> SourceState:
+def with_start(state: SourceState, checked: Checked[Any]) -> SourceState:
     """The first table decides where a source begins that was to begin at the earliest record."""
     if checked.start is None or not is_untouched(state) or state.incarnation != checked.incarnation:
         return state
-    session.execute(update(SourceRow).where(SourceRow.id == state.source_id).values(start=checked.start))
     return replace(state, start=checked.start)
+
+
+# ── carry out ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def execute_table(facts: Facts, plan: NewTablePlan, context: Context) -> Result:
+    return execute_tables(facts, [plan], [context])[0]
+
+
+def execute_tables(facts: Facts, plans: Sequence[NewTablePlan], contexts: Sequence[Context]) -> Sequence[Result]:
+    """As one after the other, for the price of one."""
+    _check_flag(facts)
+    facts.look_up({plan.name for plan in plans})
+    for plan in plans:
+        facts.check_same(f"table {plan.statement.name}", plan.name, plan.present)
+    made = _write(facts, [plan for plan in plans if plan.present is None])
+    return [_told(plan, made, context) for plan, context in zip(plans, contexts, strict=True)]
+
+
+def create_tables(
+    session: Session, run: Sequence[Checked[sql.CreateTable]], contexts: Sequence[Context]
+) -> Sequence[Result]:
+    """Planned and carried out in one transaction."""
+    facts = Facts(session)
+    return execute_tables(facts, plan_tables(facts, run), contexts)
+
+
+def _write(facts: Facts, plans: Sequence[NewTablePlan]) -> Made:
+    """With ids in the order of their statements."""
+    if not plans:
+        return {}
+    ids = add_items(facts.session, "table", [plan.name for plan in plans])
+    by_source: dict[ItemId, list[tuple[NewTablePlan, ItemId]]] = {}
+    for plan, table_id in zip(plans, ids, strict=True):
+        by_source.setdefault(plan.decision.source.id, []).append((plan, table_id))
+    made: dict[items.Name, tuple[ItemId, BackfillId | None]] = {}
+    for source_id, tables in by_source.items():
+        start = next((plan.start for plan, _ in tables if plan.start is not None), None)
+        state = move_start(facts.session, facts.state(source_id), start)
+        new = [NewTable(table_id, plan.spec, plan.decision.arrival) for plan, table_id in tables]
+        backfill_id = add_tables(facts.session, state, new)
+        made |= {plan.name: (table_id, backfill_id) for plan, table_id in tables}
+    return made
+
+
+def move_start(session: Session, state: SourceState, start: Position | None) -> SourceState:
+    """Where a source begins that has no tables; of one that got some meanwhile the start stays, and plans are stale."""
+    if start in (None, state.start) or not is_untouched(state):
+        return state
+    session.execute(update(SourceRow).where(SourceRow.id == state.source_id).values(start=start))
+    return replace(state, start=start)
+
+
+def _told(plan: NewTablePlan, made: Made, context: Context) -> Result:
+    name = plan.statement.name
+    if plan.present is not None:
+        return done("CREATE TABLE", name, plan.present.id, context.dry_run, "it exists")
+    table_id, backfill_id = made[plan.name]
+    context.decisions.append(plan.decision)
+    note = what_next(plan.decision.arrival, backfill_id, plan.decision.source, context.dry_run)
+    return done("CREATE TABLE", name, None if context.dry_run else table_id, context.dry_run, note)
 
 
 def what_next(arrival: Arrival, backfill_id: BackfillId | None, source: items.SourceItem, dry_run: bool) -> str:
@@ -168,3 +214,6 @@ def what_next(arrival: Arrival, backfill_id: BackfillId | None, source: items.So
     if arrival.way != "backfill":
         return _JOINS
     return "gets a backfill" if dry_run else f"backfill {backfill_id}: {hints.start(source.name)} starts it"
+
+
+CREATE = Planner(plan_table, execute_table)

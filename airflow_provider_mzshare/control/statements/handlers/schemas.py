@@ -1,19 +1,16 @@
-"""CREATE SCHEMA, and RENAME and SWAP of schemas, inside the caller's transaction."""
+"""CREATE SCHEMA, and RENAME of schemas, inside the caller's transaction."""
 
 from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.objects import items, schemas
-from airflow_provider_mzshare.control.catalog.queries.standings import standings
 from airflow_provider_mzshare.control.definition_errors import NotPossible, SchemaTaken
-from airflow_provider_mzshare.control.lifecycle.swap_rule import Taking
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import DEFAULT_SCHEMA, quote
 from airflow_provider_mzshare.control.statements.answers import Result, done
 from airflow_provider_mzshare.control.statements.context import Context
 from airflow_provider_mzshare.control.statements.finding import existing_schema
-from airflow_provider_mzshare.control.statements.handlers.swaps import take_names
 from airflow_provider_mzshare.control.statements.legacy.settling import settle_all
 from airflow_provider_mzshare.control.statements.reserved_names import check_schema
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
@@ -43,29 +40,6 @@ def rename_schema(session: Session, name: str, new_name: str, context: Context) 
     settle_all(session, context)
     context.does("rename schema", schema.display, f"to {quote(new_name)}")
     return done("ALTER SCHEMA", schema.display, schema.id, context.dry_run, f"now {quote(new_name)}")
-
-
-def swap_schemas(session: Session, statement: sql.Swap, context: Context) -> Result:
-    """All tables of both count: each is read by a new name from then on."""
-    name, other_name = str(statement.name), str(statement.other)
-    schema, other = existing_schema(session, name), existing_schema(session, other_name)
-    if schema.id == other.id:
-        raise NotPossible(f"schema {schema.display} cannot change places with itself", hint="the name of another one")
-    note = take_names(_takings(session, name, other_name), statement, context)
-    schemas.swap_schemas(session, name, other_name)
-    settle_all(session, context)
-    context.does("rename schema", schema.display, f"to {other.display}")
-    context.does("rename schema", other.display, f"to {schema.display}")
-    told = f"swapped with {other.display} {other.id}{note}"
-    return done("ALTER SCHEMA", schema.display, schema.id, context.dry_run, told)
-
-
-def _takings(session: Session, one: str, other: str) -> list[Taking]:
-    """A table takes the name of the one that is called so in the other schema, or a name that is new there."""
-    ids = [table.id for table in items.list_tables(session) if table.name[0] in (one, other)]
-    stand = {table.name: table for table in standings(session, ids).values()}
-    across = {one: other, other: one}
-    return [Taking(table, stand.get((across[schema], name))) for (schema, name), table in stand.items()]
 
 
 def _refuse_default(name: str, what: str) -> None:

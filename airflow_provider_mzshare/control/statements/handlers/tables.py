@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile, NotPossible
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.statements.answers import Result, done, name_pair
-from airflow_provider_mzshare.control.statements.context import Context, Decision
+from airflow_provider_mzshare.control.statements.context import Context, Decision, Planner
+from airflow_provider_mzshare.control.statements.facts import Facts
 from airflow_provider_mzshare.control.statements.handlers.new_tables import what_next
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked, alter
 from airflow_provider_mzshare.core.specs import TableSpec
@@ -21,21 +23,38 @@ from airflow_provider_mzshare.core.specs import TableSpec
 # ── ALTER TABLE ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def alter_table(session: Session, checked: Checked[sql.AlterTable], context: Context) -> Result:
-    """RESUME and RESNAPSHOT."""
+@dataclass(frozen=True)
+class HealPlan:
+    """RESUME or RESNAPSHOT. :param bearer: of the name: the table, or the old-style source whose output it is."""
+
+    statement: sql.AlterTable
+    bearer: items.Item | None
+    table: items.TableItem
+    decision: Decision
+
+
+def plan_heal(facts: Facts, checked: Checked[sql.AlterTable]) -> HealPlan:
     statement = checked.statement
-    # Namespace first, as everywhere: a later statement of the transaction may need it.
-    items.lock_namespace(session)
-    table = items.find_table(session, name_pair(statement.name))
-    source = items.get_source_item(session, table.source_id)
+    name = name_pair(statement.name)
+    table = facts.table(name)
+    source = facts.source(table.source_id)
     if checked.source_id not in (None, source.id):
         raise ChangedMeanwhile(f"table {statement.name}")
-    state = load_state(session, lock_source(session, source.id))
-    arrival = alter(state, table, statement)
-    heal = arrivals.resume_table if statement.action == "resume" else arrivals.resnapshot_table
-    note = what_next(arrival, heal(session, table.id), source, context.dry_run)
-    context.decisions.append(Decision(source, state, arrival, checked.sizes))
-    return done("ALTER TABLE", statement.name, table.id, context.dry_run, note)
+    state = facts.state(source.id)
+    decision = Decision(source, state, alter(state, table, statement), checked.sizes)
+    return HealPlan(statement, facts.named(name), table, decision)
+
+
+def execute_heal(facts: Facts, plan: HealPlan, context: Context) -> Result:
+    statement, decision = plan.statement, plan.decision
+    facts.check_same(f"table {statement.name}", name_pair(statement.name), plan.bearer)
+    backfill_id = arrivals.heal(facts.session, facts.state(decision.source.id), decision.arrival)
+    context.decisions.append(decision)
+    note = what_next(decision.arrival, backfill_id, decision.source, context.dry_run)
+    return done("ALTER TABLE", statement.name, plan.table.id, context.dry_run, note)
+
+
+HEAL = Planner(plan_heal, execute_heal)
 
 
 def set_options(session: Session, checked: Checked[sql.AlterTableSet], context: Context) -> Result:

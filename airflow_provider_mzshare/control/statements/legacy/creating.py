@@ -13,7 +13,6 @@ from airflow_provider_mzshare.control.catalog.objects import flags, items, legac
 from airflow_provider_mzshare.control.catalog.objects.differences import differences
 from airflow_provider_mzshare.control.catalog.objects.references import list_references
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile
-from airflow_provider_mzshare.control.lifecycle import table_plans
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.statements.answers import Result, done, name_pair
 from airflow_provider_mzshare.control.statements.context import Context, Decision
@@ -34,6 +33,7 @@ from airflow_provider_mzshare.control.statements.reserved_names import check_nam
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import LegacySpec
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.errors import NameTaken, SpecConflict
 
 
@@ -104,14 +104,15 @@ def _listed(outputs: list[NamedOutput]) -> str:
 def _add_output(session: Session, source_id: ItemId, told: LegacySpec, output: NamedOutput, context: Context) -> None:
     source = items.get_source_item(session, source_id)
     state = load_state(session, lock_source(session, source_id))
-    context.decisions.append(Decision(source, state, table_plans.create(state, str(output.name), snapshot=True), {}))
+    arrival = arrival_plans.create(state, str(output.name), snapshot=True)
+    context.decisions.append(Decision(source, state, arrival, {}))
     if told.shape == "single":
-        legacy_sources.add_output(session, source_id, output.spec)
+        legacy_sources.add_output(session, state, output.spec, arrival)
         return
     reference = written(stored_reference(output.spec))
     check_name(output.name)
     check_free(session, output.name, f"subsource of {reference}", hint=f"FOR TABLES ({reference} AS another name, …)")
-    legacy_sources.add_subsource(session, source_id, name_pair(output.name), output.spec)
+    legacy_sources.add_subsource(session, state, name_pair(output.name), output.spec, arrival)
     context.does("create subsource", str(output.name), f"of {reference}")
 
 

@@ -11,7 +11,6 @@ from airflow_provider_mzshare.control.catalog.database.source_states import load
 from airflow_provider_mzshare.control.catalog.objects import flags, items, legacy_sources
 from airflow_provider_mzshare.control.catalog.objects.dependents import leaving_with
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile, NotPossible, StillUsed, run_sql
-from airflow_provider_mzshare.control.lifecycle import table_plans
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.printing import print_statement
@@ -19,7 +18,7 @@ from airflow_provider_mzshare.control.statements.answers import Result, done, na
 from airflow_provider_mzshare.control.statements.context import Context, Decision
 from airflow_provider_mzshare.control.statements.finding import bearer_of, told
 from airflow_provider_mzshare.control.statements.handlers.drops import drop_all, with_others
-from airflow_provider_mzshare.control.statements.handlers.new_tables import move_start, what_next
+from airflow_provider_mzshare.control.statements.handlers.new_tables import move_start, what_next, with_start
 from airflow_provider_mzshare.control.statements.legacy.naming import check_free
 from airflow_provider_mzshare.control.statements.legacy.outputs import NamedOutput, default_name, named_outputs
 from airflow_provider_mzshare.control.statements.legacy.problems import OldSyntax, ReferenceTaken
@@ -30,6 +29,7 @@ from airflow_provider_mzshare.control.statements.purification import resolve, st
 from airflow_provider_mzshare.control.statements.reserved_names import check_name
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.core.specs import LegacySpec
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.errors import UnknownItem
 
 # ── ADD ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,12 +95,12 @@ def _add(
     reference = written(stored_reference(output.spec))
     check_name(output.name)
     check_free(session, output.name, f"subsource of {reference}", hint=f"ADD SUBSOURCE {reference} AS another name")
-    state = move_start(session, load_state(session, lock_source(session, source.id)), checked)
-    arrival = table_plans.create(state, str(output.name), snapshot=True)
-    table_id = legacy_sources.add_subsource(session, source.id, name_pair(output.name), output.spec)
+    found = load_state(session, lock_source(session, source.id))
+    state = move_start(session, found, with_start(found, checked).start)
+    arrival = arrival_plans.create(state, str(output.name), snapshot=True)
+    _, backfill_id = legacy_sources.add_subsource(session, state, name_pair(output.name), output.spec, arrival)
     context.decisions.append(Decision(source, state, arrival, checked.sizes))
     context.does("create subsource", str(output.name), f"of {reference}")
-    backfill_id = items.get_table_item(session, table_id).backfill_id
     return f"{output.name} {what_next(arrival, backfill_id, source, context.dry_run)}"
 
 

@@ -1,4 +1,4 @@
-"""How tables come in follows from what was found; the same plan is printed, kept as JSON, and carried out."""
+"""The plans of a transaction's tables as steps: with estimates, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_mzshare.control.lifecycle import table_plans
 from airflow_provider_mzshare.control.lifecycle.plan_text import plan_text
 from airflow_provider_mzshare.control.lifecycle.table_plans import (
-    Arrival,
     Backfill,
     CutOver,
     Estimate,
@@ -20,120 +18,28 @@ from airflow_provider_mzshare.control.lifecycle.table_plans import (
     TablePlan,
     plan_tables,
 )
-from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, Tick
-from airflow_provider_mzshare.errors import NotResumable
+from airflow_provider_mzshare.core.ticklog import arrival_plans
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
+from airflow_provider_mzshare.core.ticklog.state import SourceState, Tick
 
 START = Position({0: 10})
 UPPER = Position({0: 250_010, 1: 749_000, 2: 1})
 NEW = SourceState(ItemId("u1"), "active", "topic-1", START)
 RUNNING = replace(NEW, last=Tick(120, START, UPPER, 1_000, committed=True))
-B1 = BackfillId("b-1")
-
-
-def table(status: str, *, backfill_id: BackfillId | None = None, **changes: object) -> TableState:
-    values = {
-        "table_id": ItemId("u2"), "status": status, "generation": 1, "spec_version": 1, "start": START,
-        "position": Position({0: 200_000, 1: 749_000, 2: 1}), "next_tick": 100, "backfill_id": backfill_id,
-    }  # fmt: skip
-    return TableState(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def holding(current: TableState, replacement: TableState | None = None) -> SourceState:
-    replacements = {replacement.table_id: replacement} if replacement else {}
-    return replace(RUNNING, tables={current.table_id: current}, replacements=replacements)
 
 
 def planned(state: SourceState, *arrivals: Arrival, sizes: dict[str, float] | None = None, rate: int | None = None):
     return plan_tables("public.s", state, SourceSettings(backfill_rate=rate), arrivals, sizes)
 
 
-# ── the decisions ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("snapshot", [True, False])
-def test_a_table_shares_every_tick_while_nothing_is_read_past_the_start(snapshot: bool) -> None:
-    idle = replace(NEW, last=Tick(7, START, START, 1_000, committed=True))
-    assert table_plans.create(NEW, "t", snapshot=snapshot) == Arrival("t", "share", START, 1)
-    assert table_plans.create(idle, "t", snapshot=snapshot) == Arrival("t", "share", START, 8)
-
-
-def test_a_later_table_is_backfilled_or_begins_at_now() -> None:
-    assert table_plans.create(RUNNING, "t", snapshot=True) == Arrival("t", "backfill", START, 1)
-    assert table_plans.create(RUNNING, "t", snapshot=False) == Arrival("t", "now", UPPER, 121)
-
-
-def test_a_tick_that_is_only_minted_counts_as_read() -> None:
-    minted = replace(NEW, pending=(Tick(1, START, UPPER, 1_000),))
-    assert table_plans.create(minted, "t", snapshot=True).way == "backfill"
-    assert table_plans.create(minted, "t", snapshot=False) == Arrival("t", "now", UPPER, 2)
-
-
-def test_a_stalled_table_resumes_where_it_stands() -> None:
-    stalled = table("stalled")
-    arrival = table_plans.resume(holding(stalled), stalled.table_id, "t")
-    assert arrival == Arrival("t", "backfill", stalled.position, 100)
-
-
-def test_a_stalled_new_generation_resumes_where_it_stands() -> None:
-    replacement = table("stalled", generation=2, position=START, next_tick=1)
-    arrival = table_plans.resume(holding(table("live"), replacement), ItemId("u2"), "t")
-    assert arrival == Arrival("t", "backfill", START, 1, replaces=True)
-
-
-@pytest.mark.parametrize("status", ["live", "stalled"])
-def test_a_table_with_rows_is_read_again_from_its_start(status: str) -> None:
-    state = holding(table(status, start=Position({0: 90})))
-    arrival = table_plans.resnapshot(state, ItemId("u2"), "t", start_tick=5)
-    assert arrival == Arrival("t", "backfill", Position({0: 90}), 5, replaces=True)
-
-
-@pytest.mark.parametrize(
-    ("status", "why"),
-    [
-        ("live", "it is live: there is nothing to resume"),
-        ("created", "it joins at the next tick: there is nothing to resume"),
-        ("backfilling", "backfill b-1 brings it up already"),
-        ("converging", "backfill b-1 brings it up already"),
-    ],
-)
-def test_what_is_not_stalled_is_not_resumed(status: str, why: str) -> None:
-    state = holding(table(status, backfill_id=B1 if status in ("backfilling", "converging") else None))
-    with pytest.raises(NotResumable) as caught:
-        table_plans.resume(state, ItemId("u2"), "public.t")
-    assert caught.value.why == why
-    assert (caught.value.backfill_id is not None) == ("b-1" in why)
-
-
-@pytest.mark.parametrize(
-    ("status", "why"),
-    [
-        ("created", "it joins at the next tick: there is nothing to read again"),
-        ("backfilling", "backfill b-1 brings it up already"),
-    ],
-)
-def test_what_has_no_rows_or_gets_them_is_not_read_again(status: str, why: str) -> None:
-    state = holding(table(status, backfill_id=B1 if status == "backfilling" else None))
-    with pytest.raises(NotResumable, match=why):
-        table_plans.resnapshot(state, ItemId("u2"), "public.t", start_tick=1)
-
-
-@pytest.mark.parametrize("current", ["live", "stalled"])
-def test_beside_a_new_generation_that_is_filled_nothing_else_is_begun(current: str) -> None:
-    state = holding(table(current), table("converging", backfill_id=B1, generation=2))
-    with pytest.raises(NotResumable, match="b-1"):
-        table_plans.resume(state, ItemId("u2"), "t")
-    with pytest.raises(NotResumable, match="b-1"):
-        table_plans.resnapshot(state, ItemId("u2"), "t", start_tick=1)
-
-
 # ── plans ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_tables_of_one_transaction_share_one_backfill() -> None:
-    arrivals = [table_plans.create(RUNNING, name, snapshot=snapshot) for name, snapshot in
+    arrivals = [arrival_plans.create(RUNNING, name, snapshot=snapshot) for name, snapshot in
                 (("a", True), ("now", False), ("b", True))]  # fmt: skip
     assert planned(RUNNING, *arrivals) == TablePlan(
         "public.s",
@@ -157,7 +63,7 @@ def test_a_backfill_reads_from_where_the_first_of_its_tables_stands() -> None:
 
 
 def test_sizes_are_the_mean_where_nobody_looked() -> None:
-    arrival = table_plans.create(RUNNING, "t", snapshot=True)
+    arrival = arrival_plans.create(RUNNING, "t", snapshot=True)
     (backfill, *_) = planned(RUNNING, arrival, sizes={"0": 100.0, "2": 300.0}).steps
     assert isinstance(backfill, Backfill)
     assert backfill.estimate.size == 250_000 * 100 + 749_000 * 200 + 1 * 300
@@ -165,7 +71,7 @@ def test_sizes_are_the_mean_where_nobody_looked() -> None:
 
 @pytest.mark.parametrize(("rate", "seconds"), [(None, None), (0, None), (10_000, 99.9001)])
 def test_time_is_told_where_there_is_a_rate(rate: int | None, seconds: float | None) -> None:
-    (backfill, *_) = planned(RUNNING, table_plans.create(RUNNING, "t", snapshot=True), rate=rate).steps
+    (backfill, *_) = planned(RUNNING, arrival_plans.create(RUNNING, "t", snapshot=True), rate=rate).steps
     assert isinstance(backfill, Backfill)
     assert backfill.estimate.seconds == seconds
 
@@ -174,14 +80,14 @@ def test_time_is_told_where_there_is_a_rate(rate: int | None, seconds: float | N
 
 
 def test_the_plan_of_a_first_table_in_words() -> None:
-    assert plan_text(planned(NEW, table_plans.create(NEW, "public.t", snapshot=True))) == (
+    assert plan_text(planned(NEW, arrival_plans.create(NEW, "public.t", snapshot=True))) == (
         "plan for source public.s:\n"
         "  1. share: public.t joins at the next tick; nothing has been read before it"
     )  # fmt: skip
 
 
 def test_the_plan_of_a_backfill_in_words() -> None:
-    arrivals = [table_plans.create(RUNNING, name, snapshot=True) for name in ("public.a", "public.b")]
+    arrivals = [arrival_plans.create(RUNNING, name, snapshot=True) for name in ("public.a", "public.b")]
     plan = planned(RUNNING, *arrivals, sizes={"0": 160.0}, rate=5_000)
     assert plan_text(plan) == (
         "plan for source public.s:\n"
@@ -198,7 +104,7 @@ def test_the_plan_of_a_backfill_in_words() -> None:
 
 def test_the_plan_of_a_resnapshot_beside_a_table_that_begins_at_now_in_words() -> None:
     one = replace(RUNNING, last=Tick(1, START, Position({0: 11}), 1, committed=True))
-    now = table_plans.create(one, "public.now", snapshot=False)
+    now = arrival_plans.create(one, "public.now", snapshot=False)
     again = Arrival("public.t", "backfill", START, 1, replaces=True)
     assert plan_text(planned(one, now, again, sizes={"0": 12.4}, rate=0)) == (
         "plan for source public.s:\n"
@@ -214,7 +120,7 @@ def test_the_plan_of_a_resnapshot_beside_a_table_that_begins_at_now_in_words() -
 
 def test_long_lists_are_cut_in_words_and_whole_in_json() -> None:
     many = replace(RUNNING, last=Tick(9, Position(), Position(dict.fromkeys(range(100), 1000)), 1, committed=True))
-    plan = planned(many, *(table_plans.create(many, f"t{n}", snapshot=True) for n in range(10)))
+    plan = planned(many, *(arrival_plans.create(many, f"t{n}", snapshot=True) for n in range(10)))
     lines = plan_text(plan).splitlines()
     assert lines[1].startswith("  1. backfill: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more, in one read of ticks 1 to 9:")
     assert [line.split()[0] for line in lines[2:11]] == ["partition"] * 8 + ["and"]
@@ -242,8 +148,8 @@ def test_times_in_words(records: int, text: str) -> None:
 
 def test_a_plan_as_json() -> None:
     arrivals = (
-        table_plans.create(RUNNING, "public.a", snapshot=True),
-        table_plans.create(RUNNING, "public.now", snapshot=False),
+        arrival_plans.create(RUNNING, "public.a", snapshot=True),
+        arrival_plans.create(RUNNING, "public.now", snapshot=False),
         Arrival("public.t", "backfill", START, 1, replaces=True),
     )
     written = planned(RUNNING, *arrivals, sizes={"0": 2.0, "1": 1.0, "2": 4.0}, rate=1_000).to_json()
@@ -261,11 +167,11 @@ def test_a_plan_as_json() -> None:
             {"step": "cut_over", "tables": brought, "replaced": ["public.t"]},
         ],
     }  # fmt: skip
-    shared = planned(NEW, table_plans.create(NEW, "public.t", snapshot=True))
+    shared = planned(NEW, arrival_plans.create(NEW, "public.t", snapshot=True))
     assert shared.to_json()["steps"] == [{"step": "share", "tables": ["public.t"]}]
     assert (shared.backfilled, planned(RUNNING, *arrivals).backfilled) == ((), ("public.a", "public.t"))
 
 
 def test_a_plan_of_shared_tables_holds_one_step() -> None:
-    arrivals = [table_plans.create(NEW, name, snapshot=True) for name in ("a", "b")]
+    arrivals = [arrival_plans.create(NEW, name, snapshot=True) for name in ("a", "b")]
     assert planned(NEW, *arrivals).steps == (ShareFromFirstTick(("a", "b")),)

@@ -1,0 +1,148 @@
+"""How a table comes into its source's log: decided here, once; what is decided is printed and carried out. Pure.
+
+A plan keeps what it rests on. Whoever carries it out has the source's lock and compares that with the source as it is:
+where something has changed since, nothing is done, and the plan has to be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
+from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus
+from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS, TRANSITIONS
+from airflow_provider_mzshare.errors import NotResumable, StalePlan
+
+Way = Literal["share", "now", "backfill"]
+"""``share``: nothing was read past its start. ``now``: it begins where the log ends. ``backfill``: it is behind."""
+Action = Literal["create", "resume", "resnapshot"]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One table, the way it comes in, and where it begins to read: ``position``, which is where ``tick`` begins."""
+
+    table: str
+    """Its name, as in SQL."""
+    way: Way
+    position: Position
+    tick: int
+    replaces: bool = False
+    """A new generation beside the current one, which goes on until the cutover."""
+    action: Action = "create"
+    table_id: ItemId | None = None
+    """None for one that is still to be made."""
+    rests_on: Mapping[str, object] = field(default_factory=dict)
+    """What was found, by its name in words; a log that goes on only counts where the way depends on its end."""
+
+    @property
+    def begins_as(self) -> TableStatus:
+        """The state of what is made: a table, or a new generation of one."""
+        return BEGINNINGS["made late" if self.way == "backfill" else "made before the log"]
+
+    @property
+    def first_tick(self) -> int:
+        """The first one that is the new table's own: what is before a start at now is not."""
+        return self.tick if self.way == "now" else 1
+
+
+# ── the decisions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def create(state: SourceState, table: str, *, snapshot: bool) -> Arrival:
+    """A new table: it shares every tick with the others where that is possible, and is backfilled where not."""
+    if state.upper == state.start:
+        way: Way = "share"
+    else:
+        way = "backfill" if snapshot else "now"
+    position, tick = (state.start, 1) if way == "backfill" else (state.upper, state.last_number + 1)
+    return Arrival(table, way, position, tick, rests_on=_log_facts(state, way))
+
+
+def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
+    """A stalled table goes on where it stands; so does a stalled new generation of it."""
+    _check_not_underway(state, table_id, table)
+    found, replaces = to_resume(state, table_id)
+    if found.status == "created":
+        raise NotResumable(table, "it joins at the next tick: there is nothing to resume")
+    if found.status not in TRANSITIONS["resumed"]:
+        raise NotResumable(table, f"it is {found.status}: there is nothing to resume")
+    facts = _resume_facts(state, table_id)
+    return Arrival(table, "backfill", found.position, found.next_tick, replaces, "resume", table_id, facts)
+
+
+def resnapshot(state: SourceState, table_id: ItemId, table: str, *, start_tick: int) -> Arrival:
+    """A table that has rows, live or stalled, gets a new generation from its start on."""
+    _check_not_underway(state, table_id, table)
+    current = state.tables[table_id]
+    if current.status == "created":
+        raise NotResumable(table, "it joins at the next tick: there is nothing to read again")
+    facts = _resnapshot_facts(state, table_id)
+    return Arrival(table, "backfill", current.start, start_tick, True, "resnapshot", table_id, facts)
+
+
+def to_resume(state: SourceState, table_id: ItemId) -> tuple[TableState, bool]:
+    """The generation that RESUME is about, and whether it is one that replaces the current one."""
+    replacement = state.replacements.get(table_id)
+    return (state.tables[table_id], False) if replacement is None else (replacement, True)
+
+
+def _check_not_underway(state: SourceState, table_id: ItemId, table: str) -> None:
+    for generation in (state.replacements.get(table_id), state.tables[table_id]):
+        if generation is not None and generation.status in ARRIVING:
+            backfill_id = generation.backfill_id
+            raise NotResumable(table, f"backfill {backfill_id} brings it up already", backfill_id=backfill_id)
+
+
+# ── what they rest on ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_current(state: SourceState, arrival: Arrival) -> None:
+    """Raise StalePlan unless what the plan rests on is as it was. The caller has the source's lock."""
+    is_now = _facts_now(state, arrival)
+    changes = [
+        f"{what} was {was}, and is {is_now[what]} now" for what, was in arrival.rests_on.items() if is_now[what] != was
+    ]
+    if changes:
+        raise StalePlan(f"table {arrival.table}", changes)
+
+
+def _facts_now(state: SourceState, arrival: Arrival) -> Mapping[str, object]:
+    if arrival.table_id is None:
+        return _log_facts(state, arrival.way)
+    if arrival.table_id not in state.tables:
+        raise StalePlan(f"table {arrival.table}", [f"table {arrival.table_id} was dropped"])
+    look = _resume_facts if arrival.action == "resume" else _resnapshot_facts
+    return look(state, arrival.table_id)
+
+
+def _log_facts(state: SourceState, way: Way) -> dict[str, object]:
+    """A backfill reads to wherever the log ends; who joins the next tick has to stand where that begins."""
+    facts: dict[str, object] = {
+        "its source": "dropped" if state.status == "dropped" else "there",
+        "the start of its source": state.start,
+    }
+    if way == "backfill":
+        return facts | {"the log of its source": "at its start" if state.upper == state.start else "past its start"}
+    return facts | {"the end of its source's log": state.upper, "the next tick": state.last_number + 1}
+
+
+def _resume_facts(state: SourceState, table_id: ItemId) -> dict[str, object]:
+    """All of it stands still while it is stalled."""
+    found, _ = to_resume(state, table_id)
+    return _state_facts(found) | {"its position": found.position, "its next tick": found.next_tick}
+
+
+def _resnapshot_facts(state: SourceState, table_id: ItemId) -> dict[str, object]:
+    """Not how far it is: it goes on meanwhile."""
+    replacement = state.replacements.get(table_id)
+    beside = "none" if replacement is None else f"generation {replacement.generation}, {replacement.status}"
+    return _state_facts(state.tables[table_id]) | {"the new generation beside it": beside}
+
+
+def _state_facts(table: TableState) -> dict[str, object]:
+    return {"its state": table.status, "its generation": table.generation}
