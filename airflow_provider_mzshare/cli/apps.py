@@ -17,8 +17,8 @@ from airflow_provider_mzshare.errors import JobFailed, TransientError
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.catalog.objects.items import Desired
+    from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus
     from airflow_provider_mzshare.control.supervision.reconciler import Outcome, Reconciler
-    from airflow_provider_mzshare.control.supervision.status import SourceStatus
 
 _COLUMNS = ("subject", "action", "ok", "detail", "hint")
 

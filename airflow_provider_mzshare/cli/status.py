@@ -13,7 +13,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
+    from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
 
 _SOURCE = (
     "id", "name", "health", "tables", "tick", "rate", "lag", "age_seconds", "job", "pid", "position", "mz_timestamp",
