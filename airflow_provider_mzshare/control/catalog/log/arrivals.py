@@ -39,7 +39,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 
 def resume_table(session: Session, table_id: ItemId) -> BackfillId:
-    """A stalled table, or its stalled replacement, goes on where it stands."""
+    """A stalled table, or its stalled replacement, gets a backfill that goes on at its position."""
     state = _locked(session, table_id)
     table = _stalled(session, state, table_id)
     backfill_id = _bring_up_again(session, state, table)
@@ -71,7 +71,7 @@ def _stalled(session: Session, state: SourceState, table_id: ItemId) -> TableSta
 
 
 def resnapshot_table(session: Session, table_id: ItemId) -> BackfillId:
-    """A new generation from the table's start, beside the current one, which goes on until the swap."""
+    """Fill a new generation from the table's start. The current generation is written and read until the swap."""
     state = _locked(session, table_id)
     current, earlier = state.tables[table_id], state.replacements.get(table_id)
     item = get_table_item(session, table_id)
@@ -142,9 +142,9 @@ def retire_backfill(
 ) -> Sequence[ItemId]:
     """End a backfill before the cutover: its tables are stalled, to be resumed; its replacements are given up.
 
-    So are replacements that stalled under it: nothing else would ever let their tables be without them.
+    Replacements that stalled under it are given up too: nothing else would ever remove them.
 
-    :param only: of tables that were merged into it, those that were asked for together with one of these.
+    :param only: retire only tables that were asked for together with one of these; others were merged into it.
     """
     state = _locked_for(session, backfill_id)
     retired = rules.arriving(state, backfill_id) | _stalled_replacements(session, state, backfill_id)
@@ -180,7 +180,7 @@ def _stalled_replacements(session: Session, state: SourceState, backfill_id: Bac
 
 
 def isolate_tables(session: Session, backfill_id: BackfillId, died: JobId) -> Sequence[ItemId]:
-    """Each table of the backfill goes on in one of its own. None does, if another job came after the one that died."""
+    """Give each table of the backfill a backfill of its own. Does nothing if a newer job than ``died`` was started."""
     state, tables = _left_by(session, backfill_id, died)
     for table in tables.values():
         alone = _bring_up_again(session, state, table, alone=True)
@@ -189,7 +189,7 @@ def isolate_tables(session: Session, backfill_id: BackfillId, died: JobId) -> Se
 
 
 def abandon_tables(session: Session, backfill_id: BackfillId, died: JobId, reason: str) -> Sequence[ItemId]:
-    """The tables of the backfill stall, new generations too. None does, if another job came after the one that died."""
+    """Stall the tables and new generations of the backfill. Does nothing if a newer job than ``died`` was started."""
     state, tables = _left_by(session, backfill_id, died)
     for table in tables.values():
         _write(session, state, table, stalled(table, reason))
@@ -197,7 +197,7 @@ def abandon_tables(session: Session, backfill_id: BackfillId, died: JobId, reaso
 
 
 def _left_by(session: Session, backfill_id: BackfillId, died: JobId) -> tuple[SourceState, dict[ItemId, TableState]]:
-    """Behind the source's lock, where jobs are recorded too: nobody starts one meanwhile."""
+    """Takes the source's lock. Jobs are recorded behind the same lock, so nobody starts one meanwhile."""
     state = _locked_for(session, backfill_id)
     newest = last_jobs(session, state.source_id, 1, backfill_id=backfill_id)
     is_dead = [(job.id, job.is_active) for job in newest] == [(died, False)]

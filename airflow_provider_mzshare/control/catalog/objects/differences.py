@@ -11,14 +11,14 @@ from airflow_provider_mzshare.control.sql.names import quote
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, Spec, Start
 
 _SHOWN = 5
-"""So many parts of a long list are told."""
+"""How many parts of a long list are shown."""
 _WORDS = {
     "on_decode_error": "ON DECODE ERROR", "retain_history_seconds": "RETAIN HISTORY FOR", "snapshot": "SNAPSHOT",
 }  # fmt: skip
 
 
 def differences(present: Spec, wanted: Spec) -> list[str]:
-    """One text for each field of ``wanted`` that ``present`` has otherwise."""
+    """One text for each field in which ``wanted`` differs from ``present``."""
     found = []
     for field in type(wanted).model_fields:
         is_now, asked = getattr(present, field, None), getattr(wanted, field)
