@@ -28,8 +28,8 @@ QUEUE_SECONDS = 2.0
 class Waiter:
     """One wait for a table, or for all tables of a source.
 
-    :param max_lag: how many ticks a table may be behind that is let converge.
-    :param bring_up: starts the backfills of tables that nobody has started; what it does not start is told.
+    :param max_lag: how many ticks a table may be behind when its cutover is asked for.
+    :param bring_up: starts the backfills of these tables, which nobody has started.
     :param report: called with each look.
     :param start_queued: called now and then while a backfill that is waited for is queued, to start whose turn it is.
     """

@@ -84,7 +84,7 @@ class StatusReader:
             return replace(verdict, reason=str(missing), hint=missing.hint)
         if verdict.health != "lost" or job is None or not job.is_active:
             return verdict
-        # Nobody has noted its end yet: its own last words say more than that it is gone.
+        # Nobody has recorded its end yet: the last error in its log says more than that it is gone.
         run = run_of(job, self._launchers)
         words = run.last_words() if run else ""
         return replace(verdict, reason=f"{verdict.reason}; its last words: {words}") if words else verdict
@@ -99,7 +99,7 @@ class StatusReader:
         return None if found == "unknown" else found == "alive"
 
     def _end(self, item: items.SourceItem) -> Position | None:
-        """Where the upstream ends now; a status must not fail or hang because that is away."""
+        """Where the upstream ends now. A status must not fail or hang because the upstream is away."""
         if self._connections is None or item.status != "active":
             return None
         try:
@@ -154,7 +154,7 @@ class StatusReader:
         return status if table.arrival is None else self._arriving(status, table.arrival, overview)
 
     def _arriving(self, status: TableStatus, arrival: ArrivalOverview, source: SourceOverview) -> TableStatus:
-        """A table, or its new generation, that is being brought up. What is wrong with a current one comes first."""
+        """Of a table or a new generation that is being brought up. Problems of the current generation come first."""
         verdict = judge_arrival(arrival, source, self._alive(arrival.job), status.name)
         pace, runs = pace_of(arrival, source), arrival.job is not None and arrival.job.is_active
         rate = pace.rate if runs else None
@@ -180,7 +180,7 @@ class StatusReader:
 
 
 def _shown(source: items.SourceItem, position: Position) -> Mapping[str, str]:
-    """As people know it; nothing beyond its numbers where the kind that could say so is not here."""
+    """The position as people know it. Empty where the kind of source is not installed, so only numbers can be shown."""
     return {} if isinstance(source.spec, AbsentSpec) else source.place.shown(position)
 
 
