@@ -19,7 +19,7 @@ class Option:
     :param expected: what stands behind the words, in messages: ``a whole number``.
     :param field: of the spec, which says what values are allowed; empty where several options make one field.
     :param noun: what a ``name`` names, in messages: ``a topic``.
-    :param milliseconds: of a ``duration``: how many of them one unit of the field is.
+    :param milliseconds: of a ``duration``: how many milliseconds one unit of the field has.
     :param unit: of the field, in messages: `` seconds``.
     :param excludes: the words of an option that cannot be given beside it.
     :param argument: what operators call it, unless it is the words: ``start_offsets``.
@@ -38,7 +38,7 @@ class Option:
 
     @property
     def name(self) -> str:
-        """As an argument of Python."""
+        """Its name as an argument in Python."""
         return self.argument or self.words.lower().replace(" ", "_")
 
 

@@ -24,7 +24,7 @@ READ_DETAILS = "airflow_provider_mzshare.connectors.registry:read_details"
 
 
 class Spec(BaseModel):
-    """Unknown fields are refused: a newer writer's spec must not be read as if it said less."""
+    """Unknown fields are refused: the spec of a newer version must not be read with parts left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,13 +40,13 @@ class Start(Spec):
 
 
 class LegacySpec(Spec):
-    """What an old-style CREATE SOURCE said of its outputs; a source without it has tables alone.
+    """What an old-style CREATE SOURCE says of its outputs. A source without it has only tables.
 
     The outputs themselves are tables of the source like any other: migrating moves definitions, not data.
     """
 
     shape: Literal["single", "all_tables", "schemas", "tables"]
-    """``single``: the source's own relation has the data. The others are how subsources were asked for."""
+    """``single``: the rows are read under the source's own name. The others: how subsources were asked for."""
     schemas: tuple[str, ...] = ()
     """shape ``schemas``."""
     tables: tuple[tuple[str, str], ...] = ()
@@ -100,7 +100,7 @@ class ExportDetails(Spec):
 
 
 def _details_by_kind(value: Any) -> Any:
-    """As their kind reads them. Connectors stand above this package, so their registry is found by its name."""
+    """The details as their kind of source reads them. Connectors are a layer above, so they are imported by name."""
     if isinstance(value, Mapping):
         return load(READ_DETAILS)(value)
     return value
@@ -110,7 +110,7 @@ AnyExportDetails = Annotated[SerializeAsAny[ExportDetails], BeforeValidator(_det
 
 
 HANDLING = ("on_decode_error", "retain_history_seconds")
-"""Fields of a table's spec that no row depends upon: of these, the newest ones count for every tick."""
+"""Fields of a table's spec that do not change its rows: their newest values count for every tick."""
 
 
 class TableSpec(Spec):
@@ -125,24 +125,24 @@ class TableSpec(Spec):
     namespace: str | None = None
     """The schema of the reference, for upstreams that have any; Kafka has none."""
     format: str
-    """The name of a format; who decodes, or asks for columns, looks it up."""
+    """The name of a format, to be looked up in the registry of formats."""
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
-    """The name of one; who fills or prints the table looks it up."""
+    """The name of an envelope, to be looked up in the registry of envelopes."""
     on_decode_error: Literal["record", "stop"] = "record"
     retain_history_seconds: int = Field(default=DAY_SECONDS, ge=0)
     snapshot: bool = True
-    """False: nothing of the source's history belongs to the table; it begins at what comes next."""
+    """False: the table has no history of the source; it begins with the next tick."""
     text_columns: tuple[str, ...] = ()
     exclude_columns: tuple[str, ...] = ()
     details: AnyExportDetails | None = None
     """None for tables from before these were kept."""
 
     def handled_as(self, newest: TableSpec) -> TableSpec:
-        """What the rows are, of this version; what is done with them and with bad ones, as the newest has it.
+        """The columns of this version, with the newest version's handling of rows and of records that do not decode.
 
-        A tick that could be written is the same under either. One that could not gets what the user has said since.
+        A tick that could be written is the same with both. For one that could not, the user's newest choice counts.
         """
         return self.model_copy(update={name: getattr(newest, name) for name in HANDLING})
 
@@ -154,6 +154,6 @@ class SourceSettings(Spec):
     max_records_per_tick: int = Field(default=500_000, ge=1)
     idle_tick_seconds: float = Field(default=10.0, gt=0)
     backfill_rate: int | None = Field(default=None, ge=0)
-    """Records per second that a backfill of the source may read; None is no limit, 0 a pause."""
+    """Records per second that a backfill of the source may read; None: no limit, 0: paused."""
     cutover_wait_ms: int | None = Field(default=None, ge=0)
     """How long a tick may wait for a backfill that is one tick behind; None is a quarter of the trigger interval."""
