@@ -23,8 +23,8 @@ def run(example: str, **names: Any) -> dict[str, Any]:
 
 def rows_of(frame: Any) -> list[tuple[Any, ...]]:
     """The rows of a frame of pandas, Polars or Spark, sorted: none of them promises an order."""
-    if hasattr(frame, "toPandas"):
-        frame = frame.toPandas()
+    if hasattr(frame, "rdd"):
+        return sorted(tuple(row) for row in frame.collect())
     if hasattr(frame, "to_dicts"):
         return sorted(tuple(row.values()) for row in frame.to_dicts())
     return sorted(frame.itertuples(index=False, name=None))
