@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.wiring import Wiring
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
+    from airflow_provider_mzshare.control.lifecycle.live_decision import Goal
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
+    from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
     from airflow_provider_mzshare.control.lifecycle.verification import Verified
     from airflow_provider_mzshare.control.statements.answers import Result
-    from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
 
 __all__ = ["MzShare", "Status", "connect"]
 
@@ -205,7 +206,7 @@ class MzShare:
         self,
         name: str,
         *,
-        until: Literal["live", "caught-up"] = "live",
+        until: Goal = "live",
         timeout: float | None = 300.0,
         start: bool | None = None,
         report: Callable[[Progress], None] | None = None,

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem, TableItem
+    from airflow_provider_mzshare.control.lifecycle.live_decision import Goal
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
     from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
-    from airflow_provider_mzshare.control.supervision.live_wait import Goal, Waiter
+    from airflow_provider_mzshare.control.supervision.live_wait import Waiter
     from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
     from airflow_provider_mzshare.control.supervision.status import StatusReader
     from airflow_provider_mzshare.settings import Settings

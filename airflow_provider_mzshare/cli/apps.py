@@ -17,8 +17,8 @@ from airflow_provider_mzshare.errors import JobFailed, TransientError
 
 if TYPE_CHECKING:
     from airflow_provider_mzshare.control.catalog.objects.items import Desired
+    from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus
     from airflow_provider_mzshare.control.supervision.reconciler import Outcome, Reconciler
-    from airflow_provider_mzshare.control.supervision.status import SourceStatus
 
 _COLUMNS = ("subject", "action", "ok", "detail", "hint")
 
@@ -51,7 +51,7 @@ def reconcile(
 
 
 def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
-    """A supervisor: one line per thing done, on stdout; a catalog that is away is tried again."""
+    """Reconcile again and again, with one line on stdout for each action. A catalog that is away is tried again."""
     interrupts = _remember_interrupts()
     while not interrupts:
         try:
@@ -66,9 +66,9 @@ def _reconcile_for_ever(reconciler: Reconciler, seconds: float) -> None:
 
 
 def _remember_interrupts() -> list[int]:
-    """An interrupt that comes while Python runs a finalizer is thrown away there: it is seen at the next turn.
+    """Python ignores an interrupt that comes while it runs a finalizer: so it is remembered for the loop's next turn.
 
-    A list and no Event: setting one takes a lock, which whoever is interrupted may hold.
+    A list and no Event: setting an Event takes a lock, which the interrupted code may hold.
     """
     interrupts: list[int] = []
 
@@ -141,7 +141,7 @@ def _change(name: str, desired: Desired, output: Output, grace: float = 60) -> N
 
 
 def _tell_verdict(status: SourceStatus, desired: Desired) -> None:
-    """Nothing was to be done: how it is says why."""
+    """Nothing was to be done: the source's status says why."""
     if desired == "running" and status.health == "stalled":
         return
     why = f": {status.reason.rstrip('.')}" if status.reason else ""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def settings() -> Settings:
-    """And what this process writes from here on, it writes as they say."""
+    """The settings from the environment. Their umask holds for everything that this process writes from here on."""
     chosen = Settings.from_environment()
     os.umask(chosen.umask)
     return chosen
@@ -39,7 +39,7 @@ def settings() -> Settings:
 @contextmanager
 def open_catalog(chosen: Settings, *, create: bool = False, keep: bool = True) -> Iterator[Catalog]:
     """:param create: make an embedded catalog that is not there yet.
-    :param keep: False, for a trial: such a new one is made elsewhere and thrown away.
+    :param keep: False, for a dry run: a new catalog is made in a temporary folder and removed at the end.
     """
     from airflow_provider_mzshare.control import composition
 
@@ -65,7 +65,7 @@ def connections() -> ConnectionStore:
 
 
 def wiring(catalog: Catalog, chosen: Settings) -> Wiring:
-    """What works on an open catalog."""
+    """The parts put together on an open catalog."""
     return Wiring(chosen, connections, catalog=catalog)
 
 

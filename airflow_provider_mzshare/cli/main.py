@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run(argv: Sequence[str], command: Callable[..., Any] | None = None) -> int:
     """Run one command line; 0 well, 1 failed, 2 wrong use, 130 interrupted."""
     command = command or typer.main.get_command(app).main
-    # What is written before the settings are known is private; they may widen it (``context.settings``).
+    # Files are private until the settings are known, which may allow more (``context.settings``).
     before = os.umask(PRIVATE)
     try:
         return _run(argv, command)
@@ -95,7 +95,7 @@ def _run(argv: Sequence[str], command: Callable[..., Any]) -> int:
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
-        # The reader of our output has left (as `head` does). Nothing more can be told, not even at exit.
+        # The reader of our output has closed it (as `head` does). Nothing more can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_FAILED
     except (KeyboardInterrupt, typer.Abort):
@@ -145,7 +145,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def _write_report(error: BaseException) -> Path | None:
-    """The traceback for whoever has to find the fault; None where nothing can be written."""
+    """Write the traceback to a file, to find the fault with; None if no file can be written."""
     try:
         chosen = Settings.from_environment()
         folder = chosen.logs

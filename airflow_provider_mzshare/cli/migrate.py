@@ -77,7 +77,7 @@ def _print(report: Report, plans: list[Plan], output: Output) -> None:
 
 
 def _rows(report: Report) -> list[dict[str, Any]]:
-    """One for each object that changes; a source without any has one for itself."""
+    """One row for each object that changes; a source without such objects has one row."""
     rows: list[dict[str, Any]] = []
     for one in report.sources:
         objects = [o for o in one.objects if o.change != "none"]

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.control.catalog.queries.standings import Standing
 
 _TABLE_ROWS = 100
-"""As many rows as a person can look at; a program gets them all."""
+"""How many rows the output as a table has; JSON and CSV have all."""
 _CHUNK = 1_000
-"""So many are Python's values at once."""
+"""How many rows are turned into Python values at once."""
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +66,7 @@ def read(
 
 
 def _tell(tables: Sequence[Standing]) -> None:
-    """Beside the answer: what is printed is what there is, and not all."""
+    """On stderr: tables that are not live, whose rows are printed as far as they are there."""
     from airflow_provider_mzshare.control.lifecycle.liveness import remark
 
     for table in tables:
@@ -90,7 +90,7 @@ def _first_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _readable(value: Any) -> Any:
-    """Bytes that are text, as text: a person looks for what is wrong with a record."""
+    """Bytes that are valid text, as text: so people see what is wrong with a record."""
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:

@@ -29,7 +29,7 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="How to pri
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Row], output: Output, file: TextIO | None = None) -> int:
-    """Print them as they come (a table needs them all) and return how many there were."""
+    """Print rows as they come, except as a table, which needs all of them first. Returns how many there were."""
     file = file or sys.stdout
     if output is Output.json:
         return _print_json(columns, rows, file)
@@ -92,7 +92,7 @@ def _width(column: Sequence[Any]) -> int:
 
 
 def console(file: TextIO, *, columns: int = 0) -> Any:
-    """A rich console; off a terminal it is plain, and wide enough that nothing is broken into lines."""
+    """A rich console. Without a terminal it has no colours, and is so wide that no line is broken."""
     from rich.console import Console
 
     terminal = file.isatty()

@@ -54,12 +54,12 @@ def sql(
             if printer.arriving and not dry_run:
                 _bring_up(catalog, chosen, printer.arriving, start)
     finally:
-        # What was done before a statement failed was done: say so in any case.
+        # Statements before one that failed have been carried out: their results are printed in any case.
         printer.close()
 
 
 def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bool | None) -> None:
-    """Beside the answers. What was to be done is done already: a start that nobody asked for fails nothing."""
+    """Reported on stderr. The statements have succeeded: a start that fails is an error only with ``--start``."""
     from airflow_provider_mzshare.control.supervision.backfill_starter import tables_of
 
     with catalog.read() as session:
@@ -85,14 +85,14 @@ def _text(statements: str | None, file: str | None) -> str:
 
 
 class _Printer:
-    """Prints results as they come; JSON becomes one list. Plans are told once all is, each once."""
+    """Prints results as they come; JSON becomes one list. Plans are printed at the end, each once."""
 
     def __init__(self, output: Output, *, plans: bool) -> None:
         self._output, self._count = output, 0
         self._with_plans = plans
         self._plans: list[TablePlan] = []
         self.arriving: list[str] = []
-        """Ids of what was made or healed, and gets a backfill."""
+        """Ids of tables and sources that were created or resumed, and may need a backfill."""
 
     def add(self, result: Result) -> None:
         if result.plan is not None and result.plan not in self._plans:

@@ -13,7 +13,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
+    from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
 
 _SOURCE = (
     "id", "name", "health", "tables", "tick", "rate", "lag", "age_seconds", "job", "pid", "position", "mz_timestamp",
@@ -72,7 +72,7 @@ def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], output: Output)
 
 
 def note_on(row: Mapping[str, Any]) -> str:
-    """Reason and next step on a line of their own: in a narrow column a command could not be copied."""
+    """Reason and next step on a separate line: from a narrow column nobody could copy a command."""
     reason = row["reason"].rstrip(".") or (f"{row['errors']} records did not decode" if row.get("errors") else "")
     if not reason:
         return ""

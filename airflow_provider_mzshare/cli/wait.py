@@ -84,7 +84,7 @@ def display() -> Iterator[Callable[[Progress], None]]:
 
 
 class _Lines:
-    """At most one line in a while, and none that says nothing new."""
+    """At most one line in ``_LINE_SECONDS``, and never the same line twice in a row."""
 
     def __init__(self) -> None:
         self._next, self._last = 0.0, ""
@@ -99,7 +99,7 @@ class _Lines:
 
 
 def described(progress: Progress) -> str:
-    """With the next step, where nothing happens by itself."""
+    """The progress in words, with the next step if nothing happens by itself."""
     return f"{describe(progress)}{f'. Try: {progress.hint}' if progress.hint else ''}"
 
 

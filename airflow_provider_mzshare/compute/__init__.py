@@ -1,1 +1,1 @@
-"""COMPUTE: what runs. Jobs, launchers, Spark sessions and their jars."""
+"""How apps run: jobs, launchers, Spark sessions and their jars."""

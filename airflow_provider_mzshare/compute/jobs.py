@@ -1,4 +1,4 @@
-"""What one run of an app is told, as a versioned value that need not lie on a disk; knows no catalog and no Spark."""
+"""What an app is given when it is started, as a versioned value. It need not be on a disk. No catalog, no Spark."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Exit(IntEnum):
     WRONG_USE = 2
     """No job file, or one that cannot be used."""
     FENCED = 3
-    """Another job holds the source: it took it while this one ran, or held it from the start."""
+    """Another job holds the lease: it took the lease while this job ran, or had it before."""
     STALLED = 4
     """The source itself cannot go on; a new start would not either."""
     UNAVAILABLE = 5
-    """Spark or the connection could not be had: it had not begun, so this is no table's doing."""
+    """Spark did not start or the connection failed. The work had not begun, so no table is to blame."""
 
 
 class AppJob(BaseModel):
@@ -64,7 +64,7 @@ class AppJob(BaseModel):
     spark_conf: dict[str, str] = Field(default_factory=dict)
     jars: list[str] = Field(default_factory=list)
     umask: int = Field(default=PRIVATE, ge=0, le=PRIVATE)
-    """Of the app and of all that it starts: what others may not do with the files that they write."""
+    """The umask of the app and of all processes that it starts."""
 
     @field_validator("spark_conf")
     @classmethod
@@ -79,7 +79,7 @@ class AppJob(BaseModel):
 
 
 def open_job(job: AppJob) -> int:
-    """The job as an open file without a name, to be an app's standard input: it is gone with whoever holds it.
+    """The job as an open file without a name, for an app's standard input. It is gone when no process has it open.
 
     Not a pipe, which takes 64 KiB before somebody reads, and certificates may be longer.
     """
@@ -106,7 +106,7 @@ def read_job(name: str) -> AppJob:
 
 
 def _read_input() -> str:
-    """All of it, and then let go of it: no process that this one starts needs to see it."""
+    """Read all of it, then close it: processes that this one starts must not read it."""
     with os.fdopen(os.dup(0), encoding="utf-8") as file:
         text = file.read()
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Which machine this is, and what it has room for. A container's own limits count, where it has some."""
+"""Identifies this machine, and says how many backfills it has room for. The limits of a container count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 GIB = 1 << 30
 APP_GIB = 2
-"""What a driver takes with its Python workers, unless its settings say otherwise."""
+"""The memory of a driver with its Python workers, unless its settings say otherwise."""
 _BOOT, _PIDS = Path("/proc/sys/kernel/random/boot_id"), "/proc/self/ns/pid"
 _CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 

@@ -23,7 +23,7 @@ _READY = "spark is ready"
 
 
 def try_spark(folder: Path, jars: Sequence[Path]) -> float:
-    """In a new folder below ``folder``, which goes again; the seconds it took. Raises TerminalError with the reason."""
+    """Try Spark in a temporary folder below ``folder``. Returns the seconds it took, or raises TerminalError."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="probe-", dir=folder, ignore_cleanup_errors=True) as scratch:
         for path in (scratch, *jars):

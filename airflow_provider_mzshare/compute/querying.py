@@ -24,7 +24,7 @@ QUERY_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
-    # A query reads what is registered for it and nothing else.
+    # A query may only read the relations that are registered for it.
     "spark.sql.runSQLOnFiles": "false",
     # A batch of long texts must not be larger than Arrow can hold.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
@@ -38,7 +38,7 @@ _OWN_CONF = {
 
 
 def ask(query: str, relations: Mapping[str, Load], take: Callable[[DataFrame], T], *, jar_folder: Path | None) -> T:
-    """``take`` of the answer, in a session of its own that ends with this call.
+    """Run the query in a session of its own, which ends with this call, and return what ``take`` makes of the answer.
 
     :param query: in Spark's SQL; it names only ``relations``.
     :param relations: each is made when the session is there, in order: a later one may read an earlier one.
@@ -48,7 +48,7 @@ def ask(query: str, relations: Mapping[str, Load], take: Callable[[DataFrame], T
 
 
 def answer(spark: SparkSession, query: str, relations: Mapping[str, Load]) -> DataFrame:
-    """The same in a session that is there: nothing of it is changed, temporary views are seen by this query alone."""
+    """The same in an existing session. The session is not changed; only this query sees its temporary views."""
     apart = spark.newSession()
     for key, value in QUERY_CONF.items():
         apart.conf.set(key, value)
@@ -58,7 +58,7 @@ def answer(spark: SparkSession, query: str, relations: Mapping[str, Load]) -> Da
 
 
 def batches(frame: DataFrame) -> pa.RecordBatchReader:
-    """The rows of a frame in its order, of one of its partitions after the other: not all are held at once."""
+    """The rows of a frame in its order, one partition after the other, so that not all are in memory at once."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     schema = to_arrow_schema(frame.schema)
@@ -74,7 +74,7 @@ def batches(frame: DataFrame) -> pa.RecordBatchReader:
 
 @contextmanager
 def a_session(jar_folder: Path | None) -> Iterator[SparkSession]:
-    """For several queries. What Spark cannot answer inside of the block is told as an error of ours."""
+    """A session for several queries. Spark's errors inside the block are raised as our own."""
     # Inside the session, since Spark's errors are in its own process: once that has ended they say nothing any more.
     with _told(), _session(jar_folder) as spark, _told():
         yield spark
@@ -82,7 +82,7 @@ def a_session(jar_folder: Path | None) -> Iterator[SparkSession]:
 
 @contextmanager
 def _session(jar_folder: Path | None) -> Iterator[SparkSession]:
-    """One of its own; where this process has one already, that one: a process cannot have two."""
+    """A new session, or the one that this process has already: a process cannot have two."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -109,7 +109,7 @@ def _told() -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """Its first line. An error of a Spark that has ended cannot be printed: then its own description will do."""
+    """The first line of an error. After Spark has ended its errors cannot be printed: their ``_desc`` is used then."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - it fails in ways of its own

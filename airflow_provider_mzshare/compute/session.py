@@ -20,10 +20,10 @@ LOOPBACK = "127.0.0.1"
 DELTA_CONF = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Delta goes through a table's log in 50 tasks, which on one machine is mostly their overhead.
+    # By default Delta reads a table's log in 50 tasks: on one machine that is mostly overhead.
     "spark.databricks.delta.snapshotPartitions": "2",
 }
-"""What a session that reads tables with Spark needs; the apps write through delta-rs and do without."""
+"""Settings of a session that reads tables with Spark. The apps write through delta-rs and do not need them."""
 
 
 def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> dict[str, str]:
@@ -32,7 +32,7 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
-        # What native libraries unpack goes with the job's folder, also after a kill.
+        # Native libraries are unpacked into the job's folder, so that they are removed with it, even after a kill.
         "spark.driver.extraJavaOptions": java_option(f"-Djava.io.tmpdir={scratch}"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -42,12 +42,12 @@ def session_conf(*, master: str, jars: Sequence[str | Path], scratch: Path) -> d
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.sql.streaming.minBatchesToRetain": "10",
-        # So often do running tasks say how far they are.
+        # How often running tasks report their progress.
         "spark.executor.heartbeatInterval": "3s",
         "spark.sql.streaming.stopTimeout": "60s",
     }
     if master.startswith("local"):
-        # Nothing of a single-machine app is reachable from elsewhere.
+        # An app on a single machine must not be reachable from other machines.
         conf |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return conf
 
@@ -62,14 +62,14 @@ def check_path(path: str) -> None:
 
 
 def _speak_utf8() -> None:
-    """Java takes the names of files from the locale, and without one knows none with an ``é``."""
+    """Java encodes file names by the locale: without one it cannot open a file with an ``é`` in its name."""
     chosen = next((os.environ[name] for name in ("LC_ALL", "LC_CTYPE", "LANG") if os.environ.get(name)), "")
     if "utf" not in chosen.lower():
         os.environ["LC_ALL"] = "C.UTF-8"
 
 
 def java_option(text: str) -> str:
-    """One option, whatever is in it: Spark takes options apart at blanks, but for what is in quotes."""
+    """Quote one Java option: Spark splits options at blanks, except inside quotes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -91,7 +91,7 @@ def open_session(
         check_path(str(path))
     scratch.mkdir(parents=True, exist_ok=True)
     _speak_utf8()
-    # A driver that was not started by spark-submit takes the workers' Python from here only.
+    # A driver that was not started by spark-submit finds the workers' Python only in this variable.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
@@ -109,7 +109,7 @@ def open_session(
 
 
 def _end_jvm() -> None:
-    """``stop`` leaves the JVM running for a next session; there is none."""
+    """End the JVM too: ``stop`` leaves it running for another session, and there is none."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

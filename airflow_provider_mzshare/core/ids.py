@@ -30,7 +30,7 @@ def is_item_id(text: str) -> bool:
 
 
 def new_collection_id(table: ItemId, generation: int, role: str) -> CollectionId:
-    """The random part keeps a folder of an older catalog from being taken for ours after a restore."""
+    """The random part makes the name of a folder unique: a restored catalog counts ids from an earlier number again."""
     return CollectionId(f"{table}-g{generation}-{role}-{secrets.token_hex(4)}")
 
 

@@ -62,7 +62,7 @@ class Option:
 
     @property
     def name(self) -> str:
-        """As an argument of Python."""
+        """Its name as an argument in Python."""
         return self.argument or self.words.lower().replace(" ", "_")
 
     @property

@@ -19,7 +19,7 @@ def _partition_order(name: str) -> tuple[int, int, str]:
 
 @dataclass(frozen=True, init=False)
 class Position:
-    """A point of a source, partially ordered partition by partition."""
+    """A point of a source. Positions are partially ordered: each partition is compared on its own."""
 
     entries: tuple[tuple[str, int], ...]
 
@@ -66,11 +66,11 @@ class Position:
         return other < self
 
     def join(self, other: Position) -> Position:
-        """The least position that both have not passed."""
+        """The smallest position that neither has passed: the larger offset of each partition."""
         return Position({p: max(self[p], other[p]) for p in {*self, *other}})
 
     def meet(self, other: Position) -> Position:
-        """The greatest position that both have reached."""
+        """The largest position that both have reached: the smaller offset of each partition."""
         return Position({p: min(self[p], other[p]) for p in {*self, *other}})
 
     @property

@@ -60,7 +60,7 @@ class Registry(Generic[Part]):
         return iter(self.targets)
 
     def all(self) -> Iterator[Part]:
-        """All that can be loaded: one of another package that cannot is told in the log, and stops nobody else."""
+        """All parts that can be loaded. A part of another package that cannot be loaded is logged, and left out."""
         for name in self:
             try:
                 part = self.get(name)

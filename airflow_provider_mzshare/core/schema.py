@@ -19,37 +19,37 @@ PLAIN_COLUMN = "data"
 """The one column of a table that lists none: the record as a whole."""
 
 INCLUDE_TYPES = {"partition": "integer", "offset": "bigint", "timestamp": "timestamptz"}
-"""Of metadata columns. The key has the type that the table's format says."""
+"""The types of metadata columns. The key's type is the one that the table's format says."""
 
 RESERVED = "_mz_"
-"""No column of a table begins so: these are the system columns of a collection."""
+"""Only the system columns of a collection begin with this; columns of a table must not."""
 
 TICK = "_mz_tick"
-"""Which tick wrote the row; the first of the system columns. The others are its place, where upstream it came from;
+"""The tick that wrote the row; the first system column. The other system columns are the row's place upstream;
 each kind of source names them."""
 
 ERROR_COLUMNS = (("timestamp", "timestamptz"), ("key", "bytea"), ("value", "bytea"), ("error", "text"))
 """An errors collection: these, then the system columns."""
 
 HASH_VERSION = 1
-"""What the rows of new collections are hashed by; ``storage/fanout/hashing.py`` has all versions there are."""
+"""The version of the hash for rows of new collections; ``storage/fanout/hashing.py`` has all versions."""
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types, in their order."""
 
 
 def system_columns(place: Columns) -> Columns:
-    """Last in every collection of a source whose records have such a place."""
+    """The last columns in every collection of a source whose records have this place."""
     return ((TICK, "bigint"), *place)
 
 
 def system_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Of the columns of a collection: those that are no part of the table. They are the order of its rows, too."""
+    """The system columns among the columns of a collection. Rows are sorted by them."""
     return tuple(name for name in names if name.startswith(RESERVED))
 
 
 DEFAULT_ENVELOPE = "none"
-"""Of a table that names none: every record is a row."""
+"""The columns of a table that lists none: every record is one row."""
 
 
 @dataclass(frozen=True)

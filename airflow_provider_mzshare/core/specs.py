@@ -25,7 +25,7 @@ READ_DETAILS = "airflow_provider_mzshare.connectors.registry:read_details"
 
 
 class Spec(BaseModel):
-    """Unknown fields are refused: a newer writer's spec must not be read as if it said less."""
+    """Unknown fields are refused: the spec of a newer version must not be read with parts left out."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,13 +41,13 @@ class Start(Spec):
 
 
 class LegacySpec(Spec):
-    """What an old-style CREATE SOURCE said of its outputs; a source without it has tables alone.
+    """What an old-style CREATE SOURCE says of its outputs. A source without it has only tables.
 
     The outputs themselves are tables of the source like any other: migrating moves definitions, not data.
     """
 
     shape: Literal["single", "all_tables", "schemas", "tables"]
-    """``single``: the source's own relation has the data. The others are how subsources were asked for."""
+    """``single``: the rows are read under the source's own name. The others: how subsources were asked for."""
     schemas: tuple[str, ...] = ()
     """shape ``schemas``."""
     tables: tuple[tuple[str, str], ...] = ()
@@ -101,7 +101,7 @@ class ExportDetails(Spec):
 
 
 def _details_by_kind(value: Any) -> Any:
-    """As their kind reads them. Connectors stand above this package, so their registry is found by its name."""
+    """The details as their kind of source reads them. Connectors are a layer above, so they are imported by name."""
     if isinstance(value, Mapping):
         return load(READ_DETAILS)(value)
     return value
@@ -122,7 +122,7 @@ class TableSpec(Spec):
     namespace: str | None = None
     """The schema of the reference, for upstreams that have any; Kafka has none."""
     format: str
-    """The name of a format; who decodes, or asks for columns, looks it up."""
+    """The name of a format, to be looked up in the registry of formats."""
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
@@ -191,9 +191,9 @@ class TableSpec(Spec):
     """None for tables from before these were kept."""
 
     def handled_as(self, newest: TableSpec) -> TableSpec:
-        """What the rows are, of this version; what is done with them and with bad ones, as the newest has it.
+        """The columns of this version, with the newest version's handling of rows and of records that do not decode.
 
-        A tick that could be written is the same under either. One that could not gets what the user has said since.
+        A tick that could be written is the same with both. For one that could not, the user's newest choice counts.
         """
         return self.model_copy(update={name: getattr(newest, name) for name in HANDLING})
 

@@ -15,6 +15,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.convergence import Convergence, convergences
 from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.lifecycle.read_table import EVERYTHING, Query, count_rows, open_table, read_table
+from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source, find_table, typed_name
 from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.statements.answers import Result
@@ -28,7 +29,6 @@ from airflow_provider_mzshare.control.supervision.apps_wait import (
 )
 from airflow_provider_mzshare.control.supervision.reconciler import Outcome
 from airflow_provider_mzshare.control.supervision.retiring import retire_backfills
-from airflow_provider_mzshare.control.supervision.status import SourceStatus, TableStatus
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import UnknownItem
 from airflow_provider_mzshare.hooks.base import GRACE_SECONDS, START_SECONDS, CatalogHook

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_provider_mzshare.control.lifecycle.converged_wait import Answer, Question, arm, look
+from airflow_provider_mzshare.control.lifecycle.converged_wait import Answer, Question, ask
 from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.events import ConvergedEvent
 from airflow_provider_mzshare.hooks.base import CatalogHook
@@ -19,8 +19,6 @@ from airflow_provider_mzshare.triggers.offsets import OffsetsConvergedTrigger
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-    from airflow_provider_mzshare.control.catalog.queries.convergence import Convergence
 
 
 class OffsetsConvergedSensor(BaseSensorOperator):
@@ -75,17 +73,17 @@ class OffsetsConvergedSensor(BaseSensorOperator):
             answer = self._first_look()
         finally:
             self.hook.close()
-        return dict(answer.result) if answer.result is not None else self._defer(answer.convergence)
+        return dict(answer.result) if answer.result is not None else self._defer(self._question)
 
-    def _defer(self, found: Convergence | None) -> NoReturn:
+    def _defer(self, question: Question) -> NoReturn:
         self.defer(
             trigger=OffsetsConvergedTrigger(
-                table=self.table,
-                max_lag=self.max_lag,
+                table=question.table,
+                max_lag=question.max_lag,
                 mzshare_conn_id=self.mzshare_conn_id,
                 poll_interval=self.poke_interval,
-                table_id=found.table_id if found else None,
-                generation=found.awaited if found else None,
+                table_id=question.table_id,
+                generation=question.generation,
             ),
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout),
@@ -109,20 +107,20 @@ class OffsetsConvergedSensor(BaseSensorOperator):
         with no_retry_when_terminal():
             return ConvergedEvent.from_payload(event).result_or_raise()
 
+    @property
+    def _question(self) -> Question:
+        return self._asked or Question(self.table, self.max_lag)
+
     def _look(self) -> Answer:
-        question = self._asked or Question(self.table, self.max_lag)
         with no_retry_when_terminal():
             try:
-                answers = look(self.hook.catalog, [question])
-                arm(self.hook.catalog, answers)
+                answer = ask(self.hook.catalog, self._question)
             except TransientError as error:
                 self.log.warning("%s", error.line)
                 return Answer()
-            answer = answers[question]
             if answer.error is not None:
                 raise answer.error
         if found := answer.convergence:
             self.log.info("%s", found.progress)
-            # Another table of this name, or the old generation after the new one was given up, is not what is awaited.
-            self._asked = self._asked or Question(self.table, self.max_lag, found.table_id, found.awaited)
+            self._asked = self._question.about(found)
         return answer

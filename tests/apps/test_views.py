@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_mzshare import connect
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.objects import items, lookup
+from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.lifecycle.author_checks import run_checks
 from airflow_provider_mzshare.control.lifecycle.check_table import DamagedTable
-from airflow_provider_mzshare.control.lifecycle.locations import locate
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, count_rows, open_table, read_frame, read_table
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements.run import execute_script
@@ -31,7 +31,8 @@ from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.values import python_rows
 from tests.support.filled import Filled
 from tests.support.postgres import Postgres
-from tests.support.reading_page import examples
+from tests.support.reading_page import examples, rows_of
+from tests.support.reading_page import run as run_example
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -335,16 +336,18 @@ def test_checks_are_selects_that_must_be_true_on_one_snapshot(spark: SparkSessio
         run_checks(filled.catalog, filled.root, ["SELECT true FROM public.new"], stand_ins=stand_ins)
 
 
-def test_spark_reads_a_table_as_the_page_says(spark: SparkSession, filled: Filled) -> None:
-    filled.table(source := filled.source(), "orders", "id bigint")
-    for number in range(3):
-        filled.feed(source, [{"id": number}])
-    with filled.catalog.read() as session:
-        place = locate(session, filled.root, lookup.find_table(session, ("public", "orders")))
-    (example,) = (text for text in examples() if "spark." in text)
-    names: dict[str, Any] = {"spark": spark, "path": place.uri}
-    exec(example, names)
-    assert names["count"] == 3
+def test_spark_reads_a_table_as_the_page_says(
+    spark: SparkSession, filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled.table(source := filled.source(), "orders", "id bigint, amount bigint")
+    for number in range(5):
+        filled.feed(source, [{"id": number, "amount": 7}])
+    monkeypatch.setenv("MZSHARE_HOME", str(tmp_path))
+    with connect() as mz:
+        path, everything = mz.path("orders"), mz.read("orders").num_rows
+    now, as_of = examples("Spark")
+    assert rows_of(run_example(now, spark=spark, path=path)["frame"]) == [(n, 7) for n in range(everything)]
+    assert rows_of(run_example(as_of, spark=spark)["frame"]) == [(n, 7) for n in range(3)]
 
 
 def test_a_view_is_read_in_parts_in_its_order_with_times_that_python_cannot_hold(

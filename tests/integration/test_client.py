@@ -12,7 +12,8 @@ import pytest
 
 from airflow_provider_mzshare import MzShare, connect
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.errors import MzShareError, NotReadable, TerminalError
+from airflow_provider_mzshare.control.lifecycle.progress import Progress
+from airflow_provider_mzshare.errors import JobFailed, MzShareError, NotReadable, TerminalError, WaitTimeout
 from tests.support.filled import Filled
 
 TICKS = 4
@@ -108,6 +109,24 @@ def test_where_a_table_is_and_how_it_is(mz: MzShare) -> None:
     ]
     assert [source.name for source in status.sources] == ["public.s"]
     assert len(mz.status("s").tables) == 2
+
+
+def test_waiting_ends_with_what_is_live_fails_for_what_stalled_and_tells_the_next_step(
+    mz: MzShare, filled: Filled
+) -> None:
+    looks: list[Progress] = []
+    found = mz.wait("orders", timeout=0, report=looks.append)
+    assert [(table.name, table.status) for table in found.tables] == [("public.orders", "live")]
+    assert len(looks) == 1
+    source = filled.source("other")
+    late = filled.table(source, "late", "id bigint")
+    with pytest.raises(WaitTimeout, match=r"late is not live after 0 s: the source is waiting") as timeout:
+        mz.wait("late", timeout=0, start=False)
+    assert timeout.value.hint == "mzshare start public.other"
+    filled.feed(source, [{"id": 1}], stall=[late])
+    with pytest.raises(JobFailed, match=r"table public\.late is stalled: full") as stalled:
+        mz.wait("other", start=False)
+    assert stalled.value.hint.startswith("mzshare sql 'ALTER TABLE public.late RESUME'")
 
 
 def test_errors_are_ours_and_say_what_to_do(mz: MzShare) -> None:

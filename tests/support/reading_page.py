@@ -1,21 +1,30 @@
-"""The examples of the page about reading tables with other tools, each as it stands there."""
+"""The examples of the page about reading tables with other tools, each as it stands there, and their results."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reading.md"
-NOT_IN_THE_LOCK = {
-    "import duckdb": "mzshare does not need DuckDB",
-    "import polars": "mzshare does not need Polars",
-}
-"""Lines that mark an example which is not run here, and why."""
 
 
-def examples() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+def examples(section: str) -> list[str]:
+    """:param section: the heading above them."""
+    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-def why_not(example: str) -> str | None:
-    return next((why for line, why in NOT_IN_THE_LOCK.items() if line in example), None)
+def run(example: str, **names: Any) -> dict[str, Any]:
+    """:returns: its variables afterwards."""
+    exec(example, names)
+    return names
+
+
+def rows_of(frame: Any) -> list[tuple[Any, ...]]:
+    """The rows of a frame of pandas, Polars or Spark, sorted: none of them promises an order."""
+    if hasattr(frame, "rdd"):
+        return sorted(tuple(row) for row in frame.collect())
+    if hasattr(frame, "to_dicts"):
+        return sorted(tuple(row.values()) for row in frame.to_dicts())
+    return sorted(frame.itertuples(index=False, name=None))

@@ -1,4 +1,4 @@
-"""In the place of a launcher that is not installed here: what it started may well run, and cannot be reached."""
+"""Stands for a launcher that is not installed here. Its apps may be running, but cannot be reached from here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ELSEWHERE = "another machine"
 
 
 class AbsentRuns:
-    """As those of another machine: of unknown state, and asked to stop through the catalog alone."""
+    """Runs are treated like those of another machine: of unknown state, and asked to stop through the catalog."""
 
     def find(self, job_id: str, folder: Path) -> Handle:
         return Handle(job_id, folder, _ELSEWHERE)

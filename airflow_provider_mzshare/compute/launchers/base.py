@@ -15,7 +15,7 @@ from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.settings import Settings
 
 Liveness = Literal["alive", "gone", "unknown"]
-"""Of the app itself, which commits, whatever it has started beside it. ``gone`` is known for sure: what the run held is
+"""The state of the app's own process, not of others that it has started. ``gone`` is certain: what the run held is
 given to others at once. ``unknown``: not to be told from here, as for a process of another machine."""
 
 
@@ -37,20 +37,20 @@ class Handle:
 
 
 class Runs(Protocol):
-    """What can be asked of runs and done to them, whoever started them and however long ago."""
+    """Questions about runs and actions on them, also for runs that another process started long ago."""
 
     def find(self, job_id: str, folder: Path) -> Handle | None:
-        """A run whose process nobody noted, if it is or was here."""
+        """Find a run whose process was never recorded, if it is or was on this machine."""
         ...
 
     def status(self, handle: Handle) -> Liveness: ...
 
     def request_stop(self, handle: Handle) -> None:
-        """Ask the app to end cleanly. Nothing happens to one that is gone, or out of reach."""
+        """Ask the app to end cleanly. Does nothing if the app is gone or cannot be reached."""
         ...
 
     def kill(self, handle: Handle) -> int:
-        """End everything that belongs to the run, at once; says how many processes that were."""
+        """Kill all processes of the run at once, and return how many there were."""
         ...
 
     def logs(

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 JOB_MARK = "MZSHARE_JOB_ID"
-"""Every process of a run carries its job id here, which is how the run's processes are known again."""
+"""Every process of a run has its job id in this variable: so the run's processes are found again."""
 
 _ALLOWED = re.compile(
     r"PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR|JAVA_HOME|PYSPARK_PYTHON"
     r"|SPARK_LOCAL_(IP|HOSTNAME|DIRS)|SSL_CERT_(FILE|DIR)|(AWS|AZURE|GOOGLE)_[A-Z0-9_]+|MZSHARE_[A-Z0-9_]+"
 )
 _SECRET = re.compile(r"MZSHARE_(CATALOG|.*(PASSWORD|SECRET|TOKEN|CREDENTIAL).*)")
-"""Object stores' own variables are passed, since their clients read no other place; of ours no secret one is."""
+"""Variables of object stores are passed, because their clients read nothing else. Our own secrets are not passed."""
 
 
 def app_environment(environ: Mapping[str, str], job_id: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def package_root() -> Path:
 
 
 def checkout_root() -> Path | None:
-    """The folder to put on the path when the package is not installed where the interpreter looks anyway."""
+    """The folder to add to the path, if the package is not installed where the interpreter finds it."""
     parent = package_root().parent
     installed = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
     return None if parent in installed else parent

@@ -28,16 +28,16 @@ from airflow_provider_mzshare.settings import Settings
 _NOTE = "process.json"
 _NOTED = ("host", "machine", "pid", "started")
 _SAME_START_SECONDS = 2.0
-"""Start times are counted from the boot time, which moves a little when the clock is set."""
+"""How far two start times may differ: they are computed from the boot time, which moves when the clock is set."""
 _POLL_SECONDS = 0.2
 _KILL_SECONDS = 10.0
-"""New members may appear between two looks; one stuck in the kernel dies when that lets go of it."""
+"""How long ``kill`` tries: new processes may appear, and one that hangs in the kernel dies only later."""
 
 BACKFILL_NICE = 19
-"""A backfill takes what the live tables leave."""
+"""The priority of a backfill: it only uses CPU time that live tables do not need."""
 
 _children: list[subprocess.Popen[bytes]] = []
-"""Started by this process and not known to have ended: dropped any earlier, they could not be reaped."""
+"""Children of this process that are not known to have ended. They are kept, so that their exit codes can be read."""
 
 
 def process_identity(pid: int | None = None) -> tuple[int, float]:
@@ -67,7 +67,7 @@ class ProcessLauncher:
             raise LaunchFailed(f"job {job.job_id} could not be started: {error}") from error
         _children.append(child)
         handle = self._describe(job, child.pid)
-        # On a disk without room it is found by its mark.
+        # On a full disk this file is missing: then the run is found by its mark.
         with contextlib.suppress(OSError):
             _note(handle)
         return handle
@@ -101,7 +101,7 @@ class ProcessLauncher:
         return _here(job.job_id, job.folder, pid, started)
 
     def find(self, job_id: str, folder: Path) -> Handle | None:
-        """A run of this machine: by the note of its start, or by its mark alone should that be missing."""
+        """A run on this machine: from the recorded start, or by its mark alone if that is missing."""
         if (noted := _noted(job_id, folder)) is not None:
             return noted
         for process in psutil.process_iter():
@@ -123,7 +123,7 @@ class ProcessLauncher:
                 driver.send_signal(signal.SIGTERM)
 
     def kill(self, handle: Handle) -> int:
-        """KILL by session: Spark's Python daemons have process groups of their own, but the driver's session."""
+        """KILL by session: Spark's Python daemons have their own process groups, but share the driver's session."""
         killed, deadline = 0, time.monotonic() + _KILL_SECONDS
         while (victims := self._session(handle)) and time.monotonic() < deadline:
             for victim in victims:
@@ -177,7 +177,7 @@ def _here(job_id: str, folder: Path, pid: int, started: float | None) -> Handle:
 
 
 def _is_here(handle: Handle) -> bool:
-    """Whether its pid is one of ours; after a restart of the machine it is not, whatever bears the number now."""
+    """Whether the run's pid is valid here. After a restart of the machine it is not, whichever process has it now."""
     return handle.host == socket.gethostname() and handle.machine in (None, machine_identity())
 
 
@@ -187,7 +187,7 @@ def _reap() -> None:
 
 
 def _note(handle: Handle) -> None:
-    """An app that dies before it can tell its pid to anybody is known to have died by this."""
+    """So an app that died before it could record its pid is known to have died."""
     note = {"job": handle.job_id, **{name: getattr(handle, name) for name in _NOTED}}
     unfinished = handle.folder / f"{_NOTE}.new"
     unfinished.write_text(json.dumps(note), encoding="utf-8")

@@ -29,7 +29,7 @@ class Launchers:
 
     @property
     def chosen_name(self) -> str:
-        """What the settings say for new jobs."""
+        """The launcher for new jobs, by the settings."""
         return self._settings.launcher
 
     def chosen(self) -> Launcher:

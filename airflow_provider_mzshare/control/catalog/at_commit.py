@@ -1,8 +1,8 @@
 """What a transaction leaves to be done at its end, so that what is shown agrees with what was changed.
 
 Printed statements and the history of statuses follow from other rows. Whoever changes those rows says so here, and the
-transaction tells the listener before it commits: neither can be forgotten, and neither can be stale. Who listens stands
-above the catalog and is put in its place by ``control.composition``.
+transaction tells the listener before it commits: neither can be forgotten, and neither can be stale. The listener is in
+a layer above the catalog; ``control.composition`` registers it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Listener(Protocol):
     """Keeps up what is shown of the catalog. All of it is called inside the transaction that makes the change."""
 
     def definitions_changed(self, session: Session) -> Collection[ItemId]:
-        """:returns: whose definition is another one now."""
+        """:returns: the ids of all items whose definition has changed."""
         ...
 
     def statuses_changed(self, session: Session, items: Collection[ItemId], jobs: Collection[JobId]) -> None: ...
@@ -34,7 +34,7 @@ class Listener(Protocol):
         ...
 
     def after_upgrade(self, connection: Connection) -> None:
-        """The schema is this version's."""
+        """The schema has the version that this code needs."""
         ...
 
 
@@ -42,7 +42,7 @@ _listeners: list[Listener] = []
 
 
 def listen(listener: Listener) -> None:
-    """From here on it is told of the changes in all catalogs of this process, in the place of any before it."""
+    """Register the listener for all catalogs of this process. It replaces the listener that was there before."""
     _listeners[:] = [listener]
 
 
@@ -58,12 +58,12 @@ def definitions_change(session: Session) -> None:
 
 
 def touch(session: Session, item_id: ItemId) -> None:
-    """The status of this source or table may be another one now."""
+    """The status of this source or table may have changed."""
     session.info.setdefault(_ITEMS, set()).add(item_id)
 
 
 def touch_job(session: Session, job_id: JobId) -> None:
-    """The same for what this job serves."""
+    """The same for the source or the tables that this job works for."""
     session.info.setdefault(_JOBS, set()).add(job_id)
 
 

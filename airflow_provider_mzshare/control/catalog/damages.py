@@ -1,4 +1,4 @@
-"""Damaged collections: a mark that whoever found it leaves, and that goes with the collection or when it is whole."""
+"""Damaged collections: whoever finds a damage marks the collection, until a check finds that it is whole again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 
 class DamageRow(Base):
-    """What is wrong with a collection, as it was found last. Rows of generations that were replaced concern nobody."""
+    """What is wrong with a collection, as it was found last. Rows about generations that were replaced are ignored."""
 
     __tablename__ = "damages"
 
@@ -31,13 +31,13 @@ class DamageRow(Base):
 
 
 def current_damage() -> ScalarSelect[str | None]:
-    """Of a table's current generation, beside its row; of several, the data's."""
+    """The damage of a table's current generation, to be selected with its row. The data's comes before the errors'."""
     mine = (DamageRow.table_id == TableRow.id) & (DamageRow.generation == TableRow.generation)
     return select(func.min(DamageRow.problem)).where(mine).correlate(TableRow).scalar_subquery()
 
 
 def note_damage(session: Session, collection_id: CollectionId, problem: str) -> None:
-    """The same again changes nothing: a read that fails once more writes nothing."""
+    """A damage that is known already is not written again, however often a read fails."""
     known = session.scalar(select(DamageRow.problem).where(DamageRow.collection_id == collection_id))
     if known == problem:
         return
@@ -54,7 +54,7 @@ def note_damage(session: Session, collection_id: CollectionId, problem: str) -> 
 
 
 def clear_damage(session: Session, collection_ids: Collection[CollectionId]) -> None:
-    """They were looked at, and are whole."""
+    """These collections were checked and are whole."""
     gone = DamageRow.collection_id.in_(collection_ids)
     tables = session.scalars(select(DamageRow.table_id).where(gone)).all()
     if tables:

@@ -19,7 +19,7 @@ Kind = Literal["ingest", "backfill"]
 ACTIVE: frozenset[JobState] = frozenset({"launching", "starting", "running", "stopping"})
 """A job in any other state has ended, for good."""
 LAUNCH_SECONDS = 30.0
-"""So long may a job be without a process: its row is written first, then it is started."""
+"""How long a job may have no process: its row is written before the process is started."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Job:
     backfill_id: BackfillId | None = None
     """Set for jobs of kind ``backfill``, which serve some tables of the source and not the source itself."""
     machine: str | None = None
-    """What ``pid`` is a number of: one boot of one machine, as seen from its container."""
+    """Where ``pid`` is valid: in one boot of one machine, as seen from its container."""
     ui_url: str | None = None
     running_at: int | None = None
-    """When it said that it runs: its first work was done, or there was none to do."""
+    """When the app reported that it runs: its first work was done, or there was none to do."""
 
     @property
     def is_active(self) -> bool:
@@ -122,7 +122,7 @@ def note_ui(session: Session, job_id: JobId, url: str) -> None:
 
 
 def note_trouble(session: Session, job_id: JobId, trouble: str | None) -> None:
-    """What holds a running job up at present; None when nothing does."""
+    """Record what keeps a running job from going on; None when nothing does."""
     touch_job(session, job_id)
     _change(session, job_id, ACTIVE, {"error": trouble})
 
@@ -165,7 +165,7 @@ def last_jobs(
     kind: Kind | None = None,
     backfill_id: BackfillId | None = None,
 ) -> Sequence[Job]:
-    """Newest first, of every kind unless one is asked for: what a back-off is counted from."""
+    """Newest first, of every kind unless one is asked for. The back-off counts these."""
     query = select(JobRow).order_by(JobRow.number.desc()).limit(limit)
     if source_id is not None:
         query = query.where(JobRow.source_id == source_id)

@@ -1,4 +1,4 @@
-"""What a reconciler can do, as values: decided in ``plans``, done by ``reconciler``."""
+"""What a reconciler can do, as values: ``decisions`` decides them, ``reconciler`` carries them out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DroppedTable:
 
 @dataclass(frozen=True)
 class Action:
-    """``subject`` is what a user calls it."""
+    """``subject``: the source, table or backfill that it is about, as a user knows it."""
 
     subject: str
     why: str = ""
@@ -28,7 +28,7 @@ class Action:
 class GiveUp(Action):
     """Mark a job as lost, after killing whatever is left of it.
 
-    :param backfill_id: whose job; empty for an ingestion app's.
+    :param backfill_id: the backfill whose job it is; empty for a job of an ingestion app.
     """
 
     job_id: str = ""
@@ -38,7 +38,7 @@ class GiveUp(Action):
 
 @dataclass(frozen=True)
 class Stop(Action):
-    """:param by_itself: it will end without being asked, and is only made to end if it does not."""
+    """:param by_itself: the app is expected to end without being asked; it is killed only if it does not."""
 
     job_ids: tuple[str, ...] = ()
     by_itself: bool = False
@@ -47,8 +47,8 @@ class Stop(Action):
 
 @dataclass(frozen=True)
 class Start(Action):
-    """:param backfill_id: whose app to start; empty for the source's ingestion app.
-    :param since: its place among those that wait for an app: the least is next.
+    """:param backfill_id: the backfill whose app is started; empty for the source's ingestion app.
+    :param since: its place among the backfills that wait for an app: the smallest is next.
     """
 
     source_id: str = ""
@@ -59,7 +59,7 @@ class Start(Action):
 
 @dataclass(frozen=True)
 class Queue(Action):
-    """It should run, and waits until fewer backfills do."""
+    """It should run, and waits until fewer backfills run."""
 
     source_id: str = ""
     backfill_id: str = ""
@@ -80,9 +80,9 @@ class Merge(Action):
 
 @dataclass(frozen=True)
 class Isolate(Action):
-    """The app of a backfill dies time after time: each of its tables goes on in a backfill of its own.
+    """The app of a backfill died several times in a row: each of its tables gets a backfill of its own.
 
-    So the one that kills it is found, and the others arrive.
+    So the table that kills the app is found, and the others become live.
 
     :param job_id: the last that died.
     """
@@ -94,7 +94,7 @@ class Isolate(Action):
 
 @dataclass(frozen=True)
 class Abandon(Action):
-    """The same for a backfill of one table: that one stalls, with the app's last words.
+    """The app of a backfill of one table died several times in a row: the table stalls, with the app's last error.
 
     :param deaths: how often in a row. :param job_id: the last that died.
     """

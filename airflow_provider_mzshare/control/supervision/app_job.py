@@ -67,7 +67,7 @@ class JobRecord:
             jobs.set_state(session, self._job_id, "running", expect={"starting"})
 
     def shows(self, url: str | None) -> None:
-        """Spark's pages, for links; they are off unless its settings say otherwise."""
+        """Record the address of Spark's own pages, for links. They are off unless Spark's settings switch them on."""
         if url is not None:
             with self._catalog.write() as session:
                 jobs.note_ui(session, self._job_id, url)
@@ -94,13 +94,13 @@ class JobRecord:
                     )
                 return
             except TransientError as error:
-                # Should it stay away, the reconciler finds the process gone.
+                # If the catalog stays away, the reconciler finds that the process is gone.
                 log.warning("%s could not say how it ended: %s", self._job_id, error)
                 time.sleep(pause)
 
 
 class Parts(TypedDict):
-    """What every app is made of, whatever its kind."""
+    """The parts that both kinds of apps are made of."""
 
     spark: Any
     upstream: Upstream
@@ -121,7 +121,8 @@ Make = Callable[[AppJob, Catalog, Parts], App]
 
 
 def set_by_signals(*numbers: int) -> threading.Event:
-    """Set by a thread of its own: ``set`` takes a lock that the main thread, which a signal interrupts, may hold."""
+    """An event that these signals set. A thread of its own sets it: ``set`` takes a lock that the interrupted main
+    thread may hold."""
     event, received = threading.Event(), SimpleQueue[int]()
 
     def pass_on() -> None:

@@ -87,7 +87,7 @@ def _ingesting(session: Session, source_id: ItemId) -> Ingesting | None:
 
 
 def _last_tick(session: Session, source_id: ItemId) -> TickRow | None:
-    """Whoever holds the lease has minted the newest, if it has minted any: no others are looked through."""
+    """The newest tick is enough: if the app that holds the lease has minted any tick, it minted the newest."""
     committed = select(TickRow).where(TickRow.source_id == source_id, TickRow.committed)
     return session.scalar(committed.order_by(TickRow.number.desc()).limit(1).execution_options(populate_existing=True))
 
@@ -110,7 +110,7 @@ def _backfilling(session: Session, table_ids: Sequence[ItemId]) -> Backfilling |
 
 
 def backfills_of(session: Session, table_ids: Sequence[ItemId]) -> Sequence[Backfill]:
-    """Those that have one of these tables still to bring up."""
+    """The backfills that still have to bring up one of these tables."""
     sources = {items.get_table_item(session, table_id).source_id for table_id in table_ids}
     active = [backfill for source_id in sorted(sources) for backfill in active_backfills(session, source_id)]
     return [backfill for backfill in active if {a.table_id for a in backfill.tables} & set(table_ids)]
@@ -129,7 +129,7 @@ def _backfill_job(session: Session, backfill: Backfill) -> JobId | None:
 
 
 def _ended(what: str, last: Sequence[job_rows.Job], source: items.SourceItem) -> Exception:
-    """It ran and is gone, or was never started. Another attempt starts it again, so this is worth a retry."""
+    """The app ran and has ended, or was never started. A retry starts it again, so the error is transient."""
     if not last:
         return LaunchFailed(f"nothing has been started for {what}", hint=start(source.name))
     job = last[0]

@@ -56,7 +56,7 @@ class BackfillStarter:
         self._starter = Starter(catalog, settings, connections, launchers)
 
     def bring_up(self, table_ids: Collection[ItemId]) -> list[Started]:
-        """What these tables need and nobody has started. Of two who do this at once, one starts it."""
+        """Start the backfills that these tables need and nobody has started. If two do this at once, one starts it."""
         if self._start is False:
             return []
         with self._catalog.read() as session:
@@ -90,7 +90,7 @@ def tables_of(session: Session, item_ids: Sequence[str]) -> list[ItemId]:
 
 
 def _nobody_started(session: Session, backfill: Backfill) -> bool:
-    """As the status says: a source that was asked to stop keeps its backfills from running, too."""
+    """The same rule as in ``arrival_text``: a source that was asked to stop does not let its backfills run either."""
     if items.get_source_item(session, backfill.source_id).desired != "running":
         return False
     if job_rows.active_jobs(session, kind="backfill", backfill_id=backfill.id):

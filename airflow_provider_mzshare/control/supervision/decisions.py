@@ -27,19 +27,19 @@ from airflow_provider_mzshare.control.supervision.queue_rules import Slots, shar
 _BAD_ENDS = frozenset({"failed", "lost", "fenced"})
 
 HEALTHY_SECONDS = 60.0
-"""A run that lasted so long starts the back-off anew."""
+"""After a run of this length the back-off begins again at its shortest wait."""
 BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 5.0, 300.0
 DEATHS = 5
-"""So often in a row may the app of a backfill die without having got on; one table of it may be what kills it."""
+"""How often in a row the app of a backfill may die before its first work is done. One of its tables may kill it."""
 KEEP_LOGS = 20
 
 Process = Literal["alive", "gone", "absent", "unknown"]
-"""``absent``: none was ever noted for the job. ``unknown``: it runs on another machine."""
+"""``absent``: no process was ever recorded for the job. ``unknown``: it runs on another machine."""
 
 
 @dataclass(frozen=True)
 class JobView:
-    """One job as it was found. Ages are for waiting and for people; nothing safe depends on them."""
+    """One job as it was found. Ages are for back-off and for people; correctness does not depend on them."""
 
     job_id: str
     state: str
@@ -48,11 +48,11 @@ class JobView:
     ended_ago: float = 0.0
     process: Process = "absent"
     heart_stopped: bool = False
-    """Its lease stood still for the whole time-to-live, by the looker's own clock."""
+    """Its lease got no heartbeat for the whole time-to-live, by the clock of this process."""
     started: bool = True
-    """Its process came up, and had Spark and its connection. Where it had not, that is no table's doing."""
+    """Its process had Spark and its connection. If not, no table can be the reason why it ended."""
     worked: bool = False
-    """It has got on: its first work was done, or there was none to do."""
+    """Its first work was done, or there was none to do."""
     has_scratch: bool = False
     has_folder: bool = False
 
@@ -88,7 +88,7 @@ class SourceView:
     ready: tuple[str, ...] = ()
     """Names of tables that are close enough to the log to converge."""
     merges: tuple[tuple[str, ...], ...] = ()
-    """Of its backfills, those that are to be one; the last of each takes the others' tables."""
+    """Groups of its backfills that are to be merged; the last of each group takes the others' tables."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def plan(overview: Overview, *, at_once: bool = False) -> list[Action]:
 
 
 def plan_queued(overview: Overview) -> list[Action]:
-    """Only what lets those start that wait in the queue; others that should run are a reconciler's."""
+    """Only the actions that start queued backfills. Everything else that should run is left to a reconciler."""
     if overview.slots is None or not overview.slots.queued:
         return []
     queued = {one for _, one in overview.slots.queued}
@@ -127,7 +127,7 @@ def should_run(source: SourceView) -> bool:
 
 
 def should_backfill(source: SourceView, backfill: BackfillView) -> bool:
-    """Whatever holds its source up: ticks that are minted can be executed as long as the upstream has them."""
+    """Also of a stalled source: minted ticks can be executed as long as the upstream has their records."""
     return source.status != "dropped" and source.desired == "running" and bool(backfill.tables)
 
 
@@ -144,7 +144,7 @@ def backoff_seconds(jobs: Iterable[JobView]) -> float:
 
 
 def deaths(jobs: Iterable[JobView]) -> int:
-    """How often in a row an app died before it had got on.
+    """How often in a row an app died before its first work was done.
 
     :param jobs: newest first, none of them alive.
     """
@@ -187,7 +187,7 @@ def _plan_source(source: SourceView, at_once: bool) -> list[Action]:
 
 
 def _merged(source: SourceView) -> tuple[list[Action], list[BackfillView]]:
-    """What waits together is made one before it is started; and its backfills as they are then."""
+    """Merge backfills that wait before one of them is started; and the source's backfills after that."""
     backfills = {one.backfill_id: one for one in source.backfills}
     actions: list[Action] = []
     for group in source.merges if source.desired == "running" else ():
@@ -217,7 +217,7 @@ def _plan_backfill(source: SourceView, backfill: BackfillView, at_once: bool) ->
 
 
 def _instead(start: Action, backfill: BackfillView) -> Action:
-    """Another start would end as the others did. Also for one who asks for it: ``RESUME`` is how to try again."""
+    """Instead of a start that would fail like those before, also if a user asked for it: ``RESUME`` tries again."""
     last, died = backfill.jobs[0].job_id, deaths(backfill.jobs)
     why = f"its app died {died} times in a row"
     if len(backfill.tables) > 1:
@@ -226,7 +226,7 @@ def _instead(start: Action, backfill: BackfillView) -> Action:
 
 
 def _plan_app(start: Start, jobs: tuple[JobView, ...], why_not: str, at_once: bool) -> list[Action]:
-    """One app, whatever it does: give up what is lost, stop what should not run, start what should.
+    """For an app of either kind: give up jobs that are lost, stop those that should not run, start what should run.
 
     :param why_not: why it should not run; empty when it should.
     """

@@ -1,4 +1,4 @@
-"""Looks whether this machine, its storage and its catalog can do the work; changes nothing that stays."""
+"""Checks whether this machine, its storage and its catalog can do the work. What it creates, it removes again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from airflow_provider_mzshare.storage.collections.faults import check_takes_file
 from airflow_provider_mzshare.urls import shown_url
 
 PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy")
-"""Beside those that kinds of sources connect with."""
+"""The packages that kinds of sources connect with are checked too; each kind names its own."""
 PINNED = {"pyspark": "4.0.4", "pyspark-client": "4.0.4", "delta-spark": "4.1.0"}
-"""These only run together; the reasons are in pyproject.toml."""
+"""These versions only work together; pyproject.toml says why."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at. ``hint`` says what to do when it is not well."""
+    """The result of one check. ``hint`` says what to do when it failed."""
 
     check: str
     ok: bool
@@ -62,7 +62,7 @@ def examine(
 
 
 def examine_places(settings: Settings) -> Iterator[Finding]:
-    """Only where things are kept: the catalog, the warehouse, the jars."""
+    """Check only storage: the catalog, the warehouse, the jars."""
     yield _tried("catalog", lambda: _catalog(settings.catalog_url))
     yield _tried("storage", lambda: _storage(settings.warehouse))
     yield _tried("jars", lambda: _jars(settings))
@@ -129,7 +129,7 @@ def _one_writer_only(warehouse: str) -> None:
 
 @contextmanager
 def _writable_folder(folder: Path) -> Iterator[bool]:
-    """Make it and what is missing above it, private; write to it; take away again what was made. True: it is new."""
+    """Create the folder and its missing parents, private; write to it; at the end remove them. True: it is new."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     made: list[Path] = []
     try:
@@ -171,7 +171,7 @@ def _launcher(settings: Settings) -> str:
 
 
 def _spark(settings: Settings) -> str:
-    """Where apps have theirs, with their jars."""
+    """Start Spark in the folder where apps run, with the jars that apps use."""
     found = jars.spark_jars(settings.jars or jars.default_folder())
     with _writable_folder(settings.jobs):
         took = probe.try_spark(settings.jobs, found)

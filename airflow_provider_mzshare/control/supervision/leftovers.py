@@ -1,4 +1,4 @@
-"""Finds folders in the warehouse that nobody reads and nobody may still write. Removes nothing."""
+"""Finds folders in the warehouse that no read needs and no app may still write. Removes nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DROPPED, _UNUSED = "it was dropped", "nobody can read its generation {} any mor
 
 
 def find_leftovers(session: Session, folders: frozenset[str], only: ItemId | None = None) -> tuple[DroppedTable, ...]:
-    """:param folders: what the warehouse has. :param only: of this source alone."""
+    """:param folders: the folders in the warehouse. :param only: look only at the tables of this source."""
     if not folders:
         return ()
     found = [*_of_dropped_tables(session, only), *_of_old_generations(session, only)]
@@ -43,10 +43,10 @@ def find_leftovers(session: Session, folders: frozenset[str], only: ItemId | Non
 
 
 def _of_dropped_tables(session: Session, only: ItemId | None) -> Iterable[tuple[ItemId, str, str]]:
-    """Once no tick that may have the table as a member is pending."""
+    """Folders of dropped tables, as soon as no pending tick may have the table as a member."""
     other = aliased(TableRow)
     left = select(func.max(MembershipRow.left_at)).where(MembershipRow.table_id == TableRow.id).scalar_subquery()
-    # Without tables nothing runs that could finish a tick: a pending one then names nobody any more.
+    # A source without tables has no app that could finish its pending tick, so that tick needs no folder.
     used = exists().where(other.source_id == TableRow.source_id, other.status != "dropped")
     runs = exists().where(JobRow.source_id == TableRow.source_id, JobRow.kind == "ingest", JobRow.state.in_(ACTIVE))
     waits = exists().where(_is_pending(), TickRow.number <= left)
@@ -61,7 +61,7 @@ def _of_dropped_tables(session: Session, only: ItemId | None) -> Iterable[tuple[
 
 
 def _is_pending() -> ColumnElement[bool]:
-    """After the last that is committed: a log of years is not searched for ticks that are not."""
+    """Ticks after the last committed one are pending. So a long log is not searched."""
     other = aliased(TickRow)
     ended = select(func.max(other.number)).where(other.source_id == TableRow.source_id, other.committed)
     after = TickRow.number > func.coalesce(ended.correlate(TableRow).scalar_subquery(), 0)
@@ -69,7 +69,7 @@ def _is_pending() -> ColumnElement[bool]:
 
 
 def _of_old_generations(session: Session, only: ItemId | None) -> Iterable[tuple[ItemId, str, str]]:
-    """Those that were replaced, once maintenance has let go of them; and new ones that were never swapped in."""
+    """Generations that were replaced, after maintenance has released them; and new ones that were never swapped in."""
     of_table = CollectionRow.table_id == TableRow.id
     arrives = exists().where(
         ReplacementRow.table_id == TableRow.id, ReplacementRow.generation == CollectionRow.generation

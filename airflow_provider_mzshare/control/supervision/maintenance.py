@@ -31,7 +31,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 @dataclass(frozen=True)
 class Maintained:
-    """What was done for one table; ``trouble`` says why not, and the others were done all the same."""
+    """What was done for one table. ``trouble`` says why it failed; the other tables were still done."""
 
     table: str
     since: int
@@ -86,13 +86,13 @@ def _prepare(catalog: Catalog, source_id: ItemId, now: int, grace_ms: int, dry_r
 def _due(session: Session, table: items.TableItem, now: int, grace_ms: int, dry_run: bool) -> _Due:
     noted = select(TableRow.since_noted, TableRow.since_noted_at).where(TableRow.id == table.id)
     since, noted_at = session.execute(noted).one()
-    # While a backfill fills it, its writer alone knows what it needs.
+    # While a backfill fills the table, only the backfill's app knows which files it needs.
     stood = since > 0 and now - noted_at >= grace_ms and table.backfill_id is None
     if not dry_run and (stood or since == 0):
         change = update(TableRow).where(TableRow.id == table.id).values(since_noted=table.since, since_noted_at=now)
         session.execute(change, execution_options=_NO_SYNC)
     if not dry_run and stood:
-        # No read has begun with a replaced generation since then: from now on its folders are left over.
+        # No read has used a replaced generation since then: the reconciler may now remove its folders.
         unread = delete(SwapRow).where(SwapRow.table_id == table.id, SwapRow.mz_timestamp <= since)
         session.execute(unread, execution_options=_NO_SYNC)
     keep = [(name, version_at(session, name, since)) for name in _collections(session, table)] if stood else []
@@ -100,7 +100,7 @@ def _due(session: Session, table: items.TableItem, now: int, grace_ms: int, dry_
 
 
 def _collections(session: Session, table: items.TableItem) -> Sequence[CollectionId]:
-    """Of the current generation: folders of older ones go as a whole, by the reconciler."""
+    """Collections of the current generation. The reconciler removes the whole folders of older generations."""
     query = select(CollectionRow.id).where(
         CollectionRow.table_id == table.id, CollectionRow.generation == table.generation
     )

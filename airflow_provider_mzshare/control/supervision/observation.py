@@ -1,4 +1,4 @@
-"""Looks at the catalog, at processes and at folders, and says what was found. Changes nothing, decides nothing."""
+"""Looks at the catalog, at processes and at folders, and reports what it found. Changes nothing, decides nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from airflow_provider_mzshare.errors import TransientError, UnknownItem
 from airflow_provider_mzshare.settings import Settings
 
 MAX_LAG = 1
-"""So many ticks may a table be behind that is let converge without anybody asking for it."""
+"""How many ticks a table may be behind when the reconciler arms its cutover without being asked."""
 _HISTORY, _BACKOFF = KEEP_LOGS + 30, 10
 _KEPT = frozenset({LOG_FILE})
 
@@ -68,9 +68,9 @@ class _Source:
 
 
 class Observer:
-    """Remembers leases between two looks, since a heart is only known to stand still after a while.
+    """Remembers leases between two looks: only after some time is it known that a lease gets no heartbeats.
 
-    :param monotonic: its own clock, in seconds; no other machine's time is ever compared.
+    :param monotonic: the clock of this process, in seconds; clocks of other machines are never compared.
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class Observer:
         self._catalog, self._settings, self._launchers, self._clock = catalog, settings, launchers, monotonic
         self._hearts: dict[str, tuple[Lease, float]] = {}
         self._silent: set[str] = set()
-        """Whose lease is held by a job that should live, and was never seen to move."""
+        """Sources and backfills whose lease is held by a job, and has got no heartbeat since the first look."""
 
     @property
     def is_in_doubt(self) -> bool:
-        """Only another look can tell whether all live that should."""
+        """Only another look can tell whether all jobs that should be alive are."""
         return bool(self._silent)
 
     def look(self, only: ItemId | None = None) -> Overview:
@@ -99,7 +99,7 @@ class Observer:
                 dropped = find_leftovers(session, folders, only)
                 slots = self._slots(session)
         except TransientError:
-            # While the catalog was away no heart could beat: from here on they get their whole time again.
+            # No app could send a heartbeat while the catalog was away: each gets its whole time-to-live again.
             self._hearts.clear()
             self._silent.clear()
             raise
@@ -110,7 +110,7 @@ class Observer:
         return Slots(backfill_limit(self._settings), running_backfills(session), queued)
 
     def look_at_jobs(self, jobs: Iterable[Job]) -> tuple[JobView, ...]:
-        """These alone, in their order; no heart is listened to."""
+        """Only these jobs, in their order; heartbeats are not checked."""
         now = wall_ms()
         return tuple(self._job(job, now, False) for job in jobs)
 
@@ -177,7 +177,7 @@ class Observer:
         )
 
     def _leftovers(self, job: Job) -> tuple[bool, bool]:
-        """Whether an ended job has its folder here still, and more than a log in it. A run may outlive its end."""
+        """Whether an ended job still has its folder here, and more than a log in it. Its process may end later."""
         folder = Path(job.folder)
         try:
             more = any(path.name not in _KEPT for path in folder.iterdir())
@@ -215,7 +215,7 @@ def _source(session: Session, source_id: ItemId) -> _Source:
 def _backfills(
     session: Session, source_id: ItemId, names: dict[ItemId, str]
 ) -> tuple[dict[BackfillId, _Backfill], tuple[str, ...], tuple[tuple[BackfillId, ...], ...]]:
-    """Those that go on, those of which a job is left; the tables that may converge; and which are to be one."""
+    """Backfills that have tables or jobs; the tables that can be armed; and the groups of backfills to merge."""
     if not session.scalar(select(exists().where(BackfillRow.source_id == source_id))):
         return {}, (), ()
     state = load_state(session, get_source(session, source_id))

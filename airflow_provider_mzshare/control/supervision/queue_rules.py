@@ -1,4 +1,4 @@
-"""Who of the backfills that should run gets an app, and who waits for one: oldest first. Looks at nothing itself."""
+"""Which of the backfills that should run get an app, and which wait for one: oldest first. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Slots:
 
 
 def share_out(actions: Sequence[Action], slots: Slots) -> list[Action]:
-    """The same actions; of the starts of backfills, the oldest happen while there is room and the others are queued.
+    """The same actions, but only the oldest backfills are started while there is room; the others are queued.
 
-    Those of other sources that wait for longer come first, also where only one source is looked at.
+    Backfills of other sources that have waited longer come first, even if only one source is looked at.
     """
     starts = {a.backfill_id: a for a in actions if isinstance(a, Start) and a.backfill_id}
     if not starts:

@@ -43,7 +43,7 @@ from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
 
 STOP_SECONDS = 60.0
-"""An app ends after its current tick. After this it gets a TERM, and after as long as TERM_SECONDS a KILL."""
+"""An app that is stopped ends after its current tick. After this time it gets a TERM, TERM_SECONDS later a KILL."""
 TERM_SECONDS = 20.0
 _POLL_SECONDS = 0.2
 _HISTORY = 1_000
@@ -52,7 +52,7 @@ _HISTORY = 1_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one action. ``ok`` is False when it could not be done; the others were tried all the same."""
+    """The result of one action. ``ok`` is False when it failed; the other actions were still tried."""
 
     subject: str
     action: str
@@ -83,33 +83,33 @@ class Reconciler:
         return plan(self._observer.look(only), at_once=at_once)
 
     def run(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Outcome]:
-        """One look, and everything that follows from it: new backfills, where one was split, are started too."""
+        """One look, and all actions that follow from it. Backfills that were split off are started too."""
         actions = self.plan(only=only, at_once=at_once)
         outcomes = self._carry_out(actions)
         if any(isinstance(action, Isolate) for action in actions):
             outcomes += self._carry_out(self.plan(only=only, at_once=at_once))
         if only is not None and any(isinstance(action, Queue) for action in actions):
-            # Room may be there for others that wait for longer, and nobody else may come to start them.
+            # There may be room for backfills that have waited longer, and perhaps nobody else starts them.
             outcomes += [started for started in self.start_queued() if started.ok]
         return outcomes
 
     def start_queued(self) -> list[Outcome]:
-        """Give room that has come free to those that wait for it, of any source, and do nothing else.
+        """Start queued backfills of any source while there is room, and do nothing else.
 
-        For one who waits where no reconciler is kept, and for one who has just ended a backfill.
+        Called by waits, since perhaps no reconciler runs, and after a backfill was retired.
         """
         return self._carry_out(plan_queued(self._observer.look()))
 
     def _carry_out(self, actions: Sequence[Action]) -> list[Outcome]:
-        """Stops go together, since each may take a while."""
+        """All apps are stopped at the same time, because each may take a while."""
         stops = [action for action in actions if isinstance(action, Stop)]
         outcomes = [self._outcome(action, self._do) for action in actions if not isinstance(action, Stop)]
         return outcomes + self._stop_all(stops)
 
     def run_patiently(self) -> list[Outcome]:
-        """As ``run``, for one who keeps no reconciler: listens to each heart until it beats, or its time is up.
+        """As ``run``, where no reconciler runs all the time: waits until each lease gets a heartbeat or runs out.
 
-        A process on another machine, or one that hangs, shows in nothing else that it is lost.
+        That is the only sign that a process hangs, or that one on another machine is lost.
         """
         outcomes = self.run()
         deadline = time.monotonic() + self._settings.lease_seconds + _POLL_SECONDS
@@ -119,9 +119,9 @@ class Reconciler:
         return outcomes + self.run() if self._observer.is_in_doubt else outcomes
 
     def retire(self, backfill_id: BackfillId, only: Collection[ItemId] | None = None) -> list[Outcome]:
-        """End a backfill for good, wherever it is. Of one that is over, only what is left of it is removed.
+        """End a backfill for good, wherever its app runs. If it is over already, only its leftovers are removed.
 
-        :param only: one that others were merged into goes on for those that were not asked for with one of these.
+        :param only: after a merge, the backfill goes on for tables that were not asked for together with one of these.
         """
         with self._catalog.write() as session:
             retired = arrivals.retire_backfill(session, backfill_id, only)
@@ -131,7 +131,7 @@ class Reconciler:
         if others:
             rest = f"it goes on for {', '.join(others)}"
             return [Outcome(subject, "retire", f"{detail}; {rest}" if names else rest)]
-        # From here on nobody starts it anew: it has no tables.
+        # From here on nobody starts it again, because it has no tables.
         jobs = self._jobs_of(backfill_id)
         alive = tuple(job.id for job in jobs if job.is_active)
         outcomes = [Outcome(subject, "retire", detail), *self._stop_all([Stop(subject, "it was retired", alive)])]
@@ -144,7 +144,7 @@ class Reconciler:
             return job_rows.last_jobs(session, None, _HISTORY, backfill_id=backfill_id)
 
     def _await_gone(self, jobs: Sequence[Job]) -> None:
-        """A process may outlive the end that it has noted for a moment, and no longer."""
+        """A process records its end a moment before it ends: wait for that moment."""
         runs = [run for job in jobs if (run := run_of(job, self._launchers)) is not None]
         deadline = time.monotonic() + self._term_seconds
         while alive := [run for run in runs if run.status() == "alive"]:
@@ -190,7 +190,7 @@ class Reconciler:
         return f"{', '.join(names)}: converging" if names else "nothing is ready any more"
 
     def _let_go(self, action: Isolate | Abandon) -> str:
-        """In one transaction, and only if nobody has started the app again since it was looked at."""
+        """In one transaction, and only if nobody has started the app again since the look."""
         backfill_id, died = BackfillId(action.backfill_id), JobId(action.job_id)
         with self._catalog.write() as session:
             if isinstance(action, Isolate):
@@ -207,7 +207,7 @@ class Reconciler:
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _stop_all(self, stops: Sequence[Stop]) -> list[Outcome]:
-        """Ask through the catalog; those that do not end get a TERM, and then a KILL."""
+        """Ask the apps to stop through the catalog. Those that do not end get a TERM, and then a KILL."""
         waiting = {JobId(job_id): stop for stop in stops for job_id in stop.job_ids}
         if not waiting:
             return []
@@ -231,7 +231,7 @@ class Reconciler:
         return Outcome(stop.subject, stop.verb, f"job {job_id}: {how}")
 
     def _ended(self, waiting: dict[JobId, Stop], seconds: float, how: str) -> list[Outcome]:
-        """Take out of ``waiting`` what ends within the time."""
+        """Remove the jobs from ``waiting`` that end within the time."""
         outcomes: list[Outcome] = []
         deadline = time.monotonic() + seconds
         while waiting:
@@ -250,7 +250,7 @@ class Reconciler:
         run = run_of(job, self._launchers)
         if run is None or run.status() != "gone":
             return False
-        # It may have noted its end between the two looks.
+        # The app may have recorded its end after the job was read; then this changes nothing.
         self._end(job_id, "lost", "its process is gone", run)
         return True
 
@@ -262,7 +262,7 @@ class Reconciler:
     # ── ends ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _give_up(self, job_id: JobId, why: str) -> str:
-        """Whatever is left of the run on this machine is killed first, so that no second one runs beside it."""
+        """All processes of the run on this machine are killed first, so that two runs never work at once."""
         run = self._run(job_id)
         killed, words = (run.kill(), run.last_words()) if run is not None else (0, "")
         self._end(job_id, "lost", f"{why}{f'; its last words: {words}' if words else ''}", run)
@@ -282,7 +282,7 @@ class Reconciler:
         return f"scratch of job {job_id}"
 
     def _end(self, job_id: JobId, state: JobState, error: str, run: Run | None) -> None:
-        """Of one that is gone for sure, nobody waits until its lease has stood still."""
+        """If the process is known to be gone, its lease is released at once: nobody has to wait until it runs out."""
         is_gone = run is not None and run.status() == "gone"
         with self._catalog.write() as session:
             if is_gone:

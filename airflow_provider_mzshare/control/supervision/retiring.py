@@ -12,7 +12,7 @@ from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 
 
 def retire_backfills(catalog: Catalog, reconciler: Reconciler, tables: Iterable[ItemId]) -> list[Outcome]:
-    """The newest backfill of each table, once: tables that were asked for together share one, and so its end.
+    """End the newest backfill of each table. Tables that were asked for together share one backfill, which ends once.
 
     Tables that are not live yet stall, and can be resumed; a new generation that is not live yet is given up. One that
     others were merged into goes on for those. The room that comes free is given to who waits for it.
@@ -23,5 +23,5 @@ def retire_backfills(catalog: Catalog, reconciler: Reconciler, tables: Iterable[
             if (backfill_id := last_backfill(session, table_id)) is not None:
                 found[backfill_id].append(table_id)
     outcomes = [outcome for one, asked in found.items() for outcome in reconciler.retire(one, asked)]
-    # What another one's app cannot be started for is not this one's failure: a reconciler tells it.
+    # If the app of another backfill cannot be started, retiring has not failed: a reconciler reports that.
     return outcomes + [started for started in reconciler.start_queued() if started.ok] if found else outcomes

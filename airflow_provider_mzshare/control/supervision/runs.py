@@ -27,7 +27,7 @@ _COMPLAINT = re.compile(
     r"|error: (?P<said>.+)"
     r"|(?P<raised>[\w.]*(?:Error|Exception): .+)"
 )
-"""What the app itself complains of, or an error at the end of a traceback; not what Spark has to say."""
+"""Warnings and errors of the app itself, and errors at the end of a traceback; not the log lines of Spark."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Run:
         return self.runs.logs(self.handle, tail=tail, follow=follow)
 
     def last_words(self) -> str:
-        """The last complaint in its log, for whoever asks why it ended; empty when it did not complain."""
+        """The last warning or error in its log, which says why it ended; empty when there is none."""
         return last_complaint(self.lines(tail=_LAST_LINES))
 
 
 def run_of(job: job_rows.Job, launchers: Launchers) -> Run | None:
-    """The run behind a job: as its app noted it, or as its launcher can find it."""
+    """The run of a job: from what the app recorded of its process, else as its launcher finds it."""
     runs, folder = launchers.runs_of(job.launcher), Path(job.folder)
     if job.pid is not None and job.host is not None:
         return Run(job.id, Handle(job.id, folder, job.host, job.pid, job.pid_started, job.machine), runs)
@@ -113,9 +113,9 @@ def _job(catalog: Catalog, name: str) -> job_rows.Job:
 
 
 def _newest(session: Session, item: items.SourceItem | items.TableItem) -> job_rows.Job | None:
-    """While a table is brought up, its backfill is what feeds it; else the ingestion app does.
+    """While a table is brought up, the app of its backfill feeds it; otherwise the ingestion app does.
 
-    Of one that stalled on the way, the backfill that it stalled under says why.
+    If the table stalled while a backfill brought it up, that backfill's job says why.
     """
     source_id = item.id if isinstance(item, items.SourceItem) else item.source_id
     if isinstance(item, items.TableItem):
@@ -138,6 +138,6 @@ def _stalled_under(session: Session, table: items.TableItem, generation: int) ->
 
 
 def job_log_path(catalog: Catalog, job_id: str) -> Path:
-    """Where a job's log is, on the machine that it ran on; whether it is still there is not looked at."""
+    """Where a job's log is, on the machine that it ran on. It is not checked whether the file still exists."""
     with catalog.read() as session:
         return Path(job_rows.get_job(session, JobId(job_id)).folder) / LOG_FILE

@@ -42,7 +42,7 @@ class Starter:
         self._connections, self._launchers = connections, launchers
 
     def start(self, source_id: ItemId, backfill_id: BackfillId | None = None) -> str:
-        """The app of a source, or of one of its backfills; says what came of it."""
+        """Start the app of a source, or of one of its backfills. Returns the job, or why none was started."""
         with self._catalog.read() as session:
             source = items.get_source_item(session, source_id)
         job = self._job_or_requeue(source, backfill_id)
@@ -57,7 +57,7 @@ class Starter:
         return f"job {job.job_id}, pid {handle.pid}"
 
     def _job_or_requeue(self, source: items.SourceItem, backfill_id: BackfillId | None) -> AppJob:
-        """One that cannot be started from here goes behind those that wait: it must not keep them from starting."""
+        """A backfill that cannot be started from here goes to the end of the queue, so that the others can start."""
         try:
             return self.job_for(source, backfill_id)
         except MzShareError:
@@ -68,7 +68,7 @@ class Starter:
             raise
 
     def _record(self, job: AppJob, source_id: ItemId, backfill_id: BackfillId | None) -> str:
-        """The job's row first, behind the source's lock: of two who want to start, one does.
+        """Write the job's row first, behind the source's lock: if two start the same app, only one succeeds.
 
         :returns: why it must not be started after all; empty when it is recorded.
         """
@@ -95,7 +95,7 @@ class Starter:
     # ── the queue of backfills ────────────────────────────────────────────────────────────────────────────────────────
 
     def _take_slot(self, session: Session, source_id: ItemId, backfill_id: BackfillId) -> str:
-        """Counted in the transaction that writes the job: however many start apps, no more run than may."""
+        """Running backfills are counted in the transaction that writes the job: the limit holds for all reconcilers."""
         waiting.lock_starts(session)
         if waiting.running_backfills(session) < backfill_limit(self._settings):
             waiting.leave_queue(session, backfill_id)
@@ -104,7 +104,7 @@ class Starter:
         return f"{_place(session, backfill_id)}: {at_most(backfill_limit(self._settings))}"
 
     def queue(self, source_id: ItemId, backfill_id: BackfillId, why: str) -> str:
-        """Note that it waits, for all to see; a place that it has already is kept."""
+        """Record in the catalog that the backfill waits for an app. A place that it has already is kept."""
         with self._catalog.locked(source_id) as (session, state):
             if backfill_id not in state.backfills:
                 return f"backfill {backfill_id} is over"
@@ -117,7 +117,7 @@ class Starter:
         return f"{', '.join(merged[:-1])} into {merged[-1]}" if merged else "they are at work already, or over"
 
     def job_for(self, source: items.SourceItem, backfill_id: BackfillId | None = None) -> AppJob:
-        """Everything that can be wrong here is wrong before a job exists."""
+        """What is missing on this machine is found here, before the job is recorded."""
         self._launchers.chosen()
         java_program(os.environ)
         kind: job_rows.Kind = "ingest" if backfill_id is None else "backfill"

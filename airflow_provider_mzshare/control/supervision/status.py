@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
@@ -13,7 +13,7 @@ from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.objects import items
-from airflow_provider_mzshare.control.catalog.queries.health import Health, Verdict, judge
+from airflow_provider_mzshare.control.catalog.queries.health import Verdict, judge
 from airflow_provider_mzshare.control.catalog.queries.overviews import (
     ArrivalOverview,
     SourceOverview,
@@ -23,6 +23,7 @@ from airflow_provider_mzshare.control.catalog.queries.overviews import (
 )
 from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival, pace_of
 from airflow_provider_mzshare.control.lifecycle.locations import data_paths
+from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.supervision.runs import run_of
@@ -31,70 +32,10 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import MzShareError, UnknownItem
 
+__all__ = ["LAG_SECONDS", "SourceStatus", "StatusReader", "TableStatus"]
+
 LAG_SECONDS = 3.0
 _ASKED_AT_ONCE = 8
-
-
-@dataclass(frozen=True)
-class SourceStatus:
-    id: str
-    name: str
-    health: Health
-    reason: str
-    hint: str
-    job: str | None
-    pid: int | None
-    tables: int
-    tick: int | None
-    mz_timestamp: int | None
-    position: Position
-    age_seconds: float | None
-    rate: float | None
-    lag: int | None = None
-    """Offsets behind the upstream; None when it was not asked or did not answer."""
-    shown: Mapping[str, str] = field(default_factory=dict)
-    """The position as people know it, where that is not by its numbers."""
-
-
-@dataclass(frozen=True)
-class TableStatus:
-    id: str
-    name: str
-    source: str
-    status: str
-    reason: str
-    hint: str
-    rows: int
-    errors: int
-    since: int | None
-    upper: int | None
-    position: Position
-    rate: float | None
-    """Offsets per second: the source's, or while it is brought up its backfill's."""
-    lag: int | None = None
-    """Offsets behind the upstream."""
-    generation: int = 1
-    backfill: str | None = None
-    backfill_job: str | None = None
-    backfill_rate: float | None = None
-    new_generation: int | None = None
-    """The one that is to replace the current one, and how that is."""
-    new_status: str | None = None
-    done: int | None = None
-    """Offsets that the backfill has gone through, of ``total`` up to the end of the log."""
-    total: int | None = None
-    ticks_behind: int | None = None
-    """How far what is brought up is behind the source's log, in ticks and in offsets."""
-    behind: int | None = None
-    seconds_left: float | None = None
-    held_up: str = ""
-    """What keeps its backfill from going on."""
-    location: str = ""
-    """Its Delta table, relative to the warehouse."""
-    queue_place: int | None = None
-    """Of its backfill among all that wait for an app; 1 is next, of ``queue_length``."""
-    queue_length: int | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
 
 
 class StatusReader:
@@ -143,7 +84,7 @@ class StatusReader:
             return replace(verdict, reason=str(missing), hint=missing.hint)
         if verdict.health != "lost" or job is None or not job.is_active:
             return verdict
-        # Nobody has noted its end yet: its own last words say more than that it is gone.
+        # Nobody has recorded its end yet: the last error in its log says more than that it is gone.
         run = run_of(job, self._launchers)
         words = run.last_words() if run else ""
         return replace(verdict, reason=f"{verdict.reason}; its last words: {words}") if words else verdict
@@ -158,7 +99,7 @@ class StatusReader:
         return None if found == "unknown" else found == "alive"
 
     def _end(self, item: items.SourceItem) -> Position | None:
-        """Where the upstream ends now; a status must not fail or hang because that is away."""
+        """Where the upstream ends now. A status must not fail or hang because the upstream is away."""
         if self._connections is None or item.status != "active":
             return None
         try:
@@ -213,7 +154,7 @@ class StatusReader:
         return status if table.arrival is None else self._arriving(status, table.arrival, overview)
 
     def _arriving(self, status: TableStatus, arrival: ArrivalOverview, source: SourceOverview) -> TableStatus:
-        """A table, or its new generation, that is being brought up. What is wrong with a current one comes first."""
+        """Of a table or a new generation that is being brought up. Problems of the current generation come first."""
         verdict = judge_arrival(arrival, source, self._alive(arrival.job), status.name)
         pace, runs = pace_of(arrival, source), arrival.job is not None and arrival.job.is_active
         rate = pace.rate if runs else None
@@ -239,7 +180,7 @@ class StatusReader:
 
 
 def _shown(source: items.SourceItem, position: Position) -> Mapping[str, str]:
-    """As people know it; nothing beyond its numbers where the kind that could say so is not here."""
+    """The position as people know it. Empty where the kind of source is not installed, so only numbers can be shown."""
     return {} if isinstance(source.spec, AbsentSpec) else source.place.shown(position)
 
 

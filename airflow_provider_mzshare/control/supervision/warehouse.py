@@ -35,7 +35,7 @@ def remove_collection(root: str, name: str) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """With all that is in it. Several may do so at once: what another has removed meanwhile is gone as well."""
+    """Remove the folder and everything in it. Several may do so at once: files that are gone already are no error."""
     while path.exists():
         with suppress(FileNotFoundError):
             shutil.rmtree(path)

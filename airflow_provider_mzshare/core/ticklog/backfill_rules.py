@@ -1,7 +1,7 @@
 """The rules for tables that come later: what a backfill may write, when it converges, and how a failed table heals.
 
 A table that arrives executes the ticks it has missed, in groups, under the lease of its backfill. It becomes a member
-only by the mint of a tick that begins exactly where it stands (``rules.joining``), so one or the other writes it.
+only by the mint of a tick that begins exactly at its position (``rules.joining``): only one app ever writes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Followed:
     """What a group of ticks did to the tables of a backfill.
 
     :param tables: those that moved or stalled, as they are now.
-    :param gone: those that are not this backfill's any more: dropped, retired, or cut over.
+    :param gone: tables that no longer belong to this backfill: dropped, retired, or cut over.
     """
 
     tables: Mapping[ItemId, TableState]
@@ -42,7 +42,7 @@ class Followed:
 
 
 def arriving(state: SourceState, backfill_id: BackfillId | None = None) -> dict[ItemId, TableState]:
-    """What is being brought up: of one backfill, or of all. A replacement stands for its table."""
+    """The tables that are being brought up, of one backfill or of all. A replacement is listed instead of its table."""
     both = (*state.tables.values(), *state.replacements.values())
     found = [t for t in both if t.status in ARRIVING and backfill_id in (None, t.backfill_id)]
     return {t.table_id: t for t in found}
@@ -59,7 +59,7 @@ def check_backfill(state: SourceState, backfill_id: BackfillId, holder: Holder) 
 
 
 def check_present(state: SourceState, backfill_id: BackfillId) -> BackfillState:
-    """A backfill whose tables are all gone is over: its holder is fenced by that alone."""
+    """A backfill without tables is over: that alone fences the app that holds its lease."""
     if state.status == "dropped":
         raise Fenced(f"source {state.source_id} is dropped")
     backfill = state.backfills.get(backfill_id)
@@ -112,7 +112,7 @@ def _caught_up(table: TableState, last: Tick, *, healing: bool) -> TableState:
 
 
 def lag(state: SourceState, table: TableState) -> int:
-    """How many ticks have been minted that the table has not got; empty ones that bring nothing do not count."""
+    """How many minted ticks the table does not have. Empty ticks at its position do not count."""
     return 0 if table.position == state.upper else state.last_number + 1 - table.next_tick
 
 
@@ -122,7 +122,7 @@ def history_is_complete(state: SourceState, table: TableState) -> bool:
 
 
 def arm(state: SourceState, table_id: ItemId, *, max_lag: int) -> TableState | None:
-    """The table as it converges from now on; None when it is too far behind, or nothing is to be done."""
+    """The table with the status ``converging``; None if it is too far behind, or is not backfilling."""
     table = arriving(state).get(table_id)
     if table is None or table.status != "backfilling":
         return None
@@ -132,7 +132,7 @@ def arm(state: SourceState, table_id: ItemId, *, max_lag: int) -> TableState | N
 
 
 def awaited(state: SourceState) -> dict[BackfillId, BackfillState]:
-    """Backfills with a converging table that is one tick behind: worth a short wait before the next is minted."""
+    """Backfills with a converging table that is one tick behind: the next mint waits a short time for them."""
     last = state.last
     if last is None or state.pending:
         return {}
@@ -151,17 +151,17 @@ def completes_cutover(state: SourceState) -> bool:
 
 
 def resume(table: TableState, backfill_id: BackfillId) -> TableState:
-    """A stalled table goes on where it stands: it follows the ticks after its own upper, then it is cut over."""
+    """A stalled table goes on at its position: it follows the ticks after its upper, then it is cut over."""
     return replace(table, status=status_after(table.status, "resumed"), reason=None, backfill_id=backfill_id)
 
 
 def isolate(table: TableState, backfill_id: BackfillId) -> TableState:
-    """It goes on where it stands, in a backfill of its own. Whether it may converge is asked anew there."""
+    """The table goes on at its position, in a backfill of its own. There it has to be armed again."""
     return replace(table, status=status_after(table.status, "isolated"), backfill_id=backfill_id)
 
 
 def retire(table: TableState) -> TableState:
-    """Its backfill ends before the cutover. It keeps what it has, and can be resumed."""
+    """The table's backfill ends before the cutover. The table keeps its rows, and can be resumed."""
     return stalled(table, "its backfill was retired before the cutover")
 
 
@@ -169,11 +169,11 @@ def retire(table: TableState) -> TableState:
 
 
 def merging(state: SourceState, idle: Collection[BackfillId]) -> list[tuple[BackfillId, ...]]:
-    """Backfills that are to be one, so that all their tables are read for at once; the newest, which takes them, last.
+    """Groups of backfills to merge, so that one read serves all their tables. The newest, which takes them, is last.
 
-    Only such as nobody has ever held: no app of theirs can be at work. Each table keeps its own position and is brought
-    on from there, so any of them could run together. But one that is behind others is brought on first, while they
-    wait: none is made to wait for more than it has to read itself.
+    Only backfills whose lease nobody has ever held: none of them has an app. Each table keeps its own position and goes
+    on from there, so any of them could be merged. But the table that is furthest behind is brought up first, while the
+    others wait: so only backfills with at least half as much to read are merged with it.
 
     :param idle: those that no app was ever started for.
     """
@@ -197,9 +197,9 @@ def _is_free(backfill: BackfillState) -> bool:
 
 
 def merged(state: SourceState, group: Collection[BackfillId]) -> tuple[BackfillState, dict[ItemId, TableState]]:
-    """The last one of a group with all of their tables: as it is now, and the tables that came to it.
+    """The last backfill of a group after the merge, and the tables that were moved to it.
 
-    All of them are as they were: where they stand, whether they converge, and what could be read of those that heal.
+    The tables do not change otherwise: neither position nor status, nor what can be read of those that are healed.
     """
     *absorbed, into = (state.backfills[one] for one in group)
     moved = {t.table_id: t for one in absorbed for t in arriving(state, one.backfill_id).values()}
@@ -215,7 +215,7 @@ def merged(state: SourceState, group: Collection[BackfillId]) -> tuple[BackfillS
 
 
 def with_arrivals(state: SourceState, changed: Mapping[ItemId, TableState]) -> SourceState:
-    """The state with these arriving tables as they are now, each in its own generation."""
+    """The state with these arriving tables changed, each in its own generation."""
     tables, replacements = dict(state.tables), dict(state.replacements)
     for table_id, table in changed.items():
         replaces = table_id in replacements and replacements[table_id].generation == table.generation

@@ -13,7 +13,7 @@ from airflow_provider_mzshare.errors import LogConflict
 
 @dataclass(frozen=True)
 class TickGroup:
-    """Whole ticks that follow each other; together they are as good as one tick at the last one's time."""
+    """Consecutive whole ticks. Together they are written like one tick at the time of the last one."""
 
     ticks: tuple[Tick, ...]
 
@@ -58,16 +58,16 @@ class TickGroup:
 
     @property
     def records(self) -> int:
-        """How many offsets lie in it; there may be fewer records."""
+        """How many offsets the group has; there may be fewer records."""
         return self.upper.gap(self.lower)
 
     @property
     def partitions(self) -> int:
-        """How many have something to read."""
+        """How many partitions have something to read."""
         return sum(1 for partition in self.upper if self.upper[partition] > self.lower[partition])
 
     def at(self, mz_timestamp: int) -> Tick | None:
-        """Its tick of this time, if there is one."""
+        """The group's tick with this time, if there is one."""
         index = bisect_left(self.ticks, mz_timestamp, key=lambda tick: tick.mz_timestamp)
         found = self.ticks[index] if index < len(self.ticks) else None
         return found if found and found.mz_timestamp == mz_timestamp else None
@@ -77,7 +77,7 @@ class TickGroup:
         return self.ticks[max(0, number + 1 - self.first.number)]
 
     def ends(self) -> dict[str, tuple[int, ...]]:
-        """Where each tick but the last one ends, in every partition that has something to read; for one, nothing."""
+        """Where each tick but the last ends, in every partition that has something to read; empty for a single tick."""
         if len(self.ticks) == 1:
             return {}
         moved = [partition for partition in self.upper if self.upper[partition] > self.lower[partition]]

@@ -27,19 +27,19 @@ from airflow_provider_mzshare.core.ticklog.table_states import status_after
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict, UpstreamChanged
 
 ATTEMPTS_TOGETHER = 3
-"""After so many failed executions a tick is executed member by member."""
+"""After this many failed executions a tick is executed member by member."""
 
 DEATHS_ALONE = 3
-"""After so many deaths of the process in a row, the member that was executed alone leaves."""
+"""After this many deaths of the process in a row, the member that was executed alone leaves."""
 
 
 # ── leases ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def claim(lease: Lease, job_id: JobId, *, stood_still: Lease | None = None) -> Lease:
-    """Take a lease that was released, or that stood still under the taker's eyes for the whole time-to-live.
+    """Take a lease that was released, or that got no heartbeat for the whole time-to-live while the taker watched it.
 
-    ``stood_still`` is the lease as the taker saw it when its own monotonic clock began to run.
+    ``stood_still`` is the lease as the taker saw it at the beginning of that time, by its own monotonic clock.
     """
     if lease.job_id is not None and lease.job_id != job_id and lease != stood_still:
         raise LeaseTaken(f"the lease is held by job {lease.job_id} (epoch {lease.epoch}) and its heart beats")
@@ -57,9 +57,9 @@ def release(lease: Lease, holder: Holder) -> Lease:
 
 
 def give_up(lease: Lease, job_id: JobId) -> Lease:
-    """Free the lease of a job whose process is known to be gone, so that nobody waits until it has stood still.
+    """Free the lease of a job whose process is known to be gone, so that nobody has to wait until it runs out.
 
-    Nothing rests on that knowledge: a process that lives after all is fenced from here on, as by any taker.
+    Safety does not depend on that knowledge: if the process is alive, it is fenced, as after any other claim.
     """
     return replace(lease, job_id=None) if lease.job_id == job_id else lease
 
@@ -107,15 +107,15 @@ def mint(
 
 
 def joining(state: SourceState) -> list[TableState]:
-    """Tables that the next tick makes members: they stand exactly where it begins, on every partition.
+    """Tables that the next tick makes members: their position is exactly where it begins, in every partition.
 
-    New ones whose start nothing has passed, and those that a backfill has brought here.
+    New tables that have missed nothing, and tables that a backfill has brought to this position.
     """
     return _standing(state, state.tables, ("created", "converging"))
 
 
 def swapping(state: SourceState) -> list[TableState]:
-    """New generations that the next tick puts in the place of the old ones."""
+    """New generations that replace the old ones with the next tick."""
     return _standing(state, state.replacements, ("converging",))
 
 
@@ -131,9 +131,9 @@ def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
 
 
 def spare_attempt(state: SourceState, holder: Holder, number: int) -> Tick:
-    """An execution that only its storage ended counts against nobody.
+    """An execution that failed only because of the storage is not counted.
 
-    The first one stays: what was begun once may be there in part, and is never again taken for new.
+    The first one stays counted: parts of it may be written, so the tick must not be treated as new.
     """
     tick = _pending(state, holder, number)
     return replace(tick, attempts=max(1, tick.attempts - 1), suspect=None, deaths=0)
@@ -144,7 +144,7 @@ def executes_alone(tick: Tick) -> bool:
 
 
 def is_deadly(tick: Tick, table_id: ItemId) -> bool:
-    """Did the process die while it executed this member alone, time after time? One death may be anybody's."""
+    """Did the process die several times in a row while it executed this member alone? One death proves nothing."""
     return tick.suspect == table_id and tick.deaths >= DEATHS_ALONE
 
 
@@ -203,20 +203,20 @@ def after_mint(state: SourceState, minted: Minted) -> SourceState:
 
 
 def without_idle_backfills(state: SourceState) -> SourceState:
-    """A backfill that has no table left to bring up is over."""
+    """Remove a backfill that has no table left to bring up: it is over."""
     used = {t.backfill_id for t in (*state.tables.values(), *state.replacements.values())}
     return replace(state, backfills={b: s for b, s in state.backfills.items() if b in used})
 
 
 def joined(table: TableState) -> TableState:
-    """A table that a tick has made a member. That tick is its next one, whatever empty ones came before."""
+    """A table that a tick has made a member. That tick is its next tick, even if empty ticks came before."""
     return replace(table, status=status_after(table.status, "joined"), reason=None, backfill_id=None)
 
 
 def swapped(old: TableState, new: TableState) -> TableState:
-    """The new generation in the old one's place. What could be read before stays readable: from the old one.
+    """The new generation replaces the old one. Earlier times are still read from the old one.
 
-    Nothing more can, until the tick is committed: the new one answers from that tick on.
+    Later times can be read when the tick is committed: the new generation answers from that tick on.
     """
     return replace(joined(new), since=old.since, upper=old.upper)
 
@@ -244,7 +244,7 @@ def advanced(table: TableState, tick: Tick, outcome: Done) -> TableState:
 
 
 def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
-    """The oldest time that a table must still answer for: never backwards, never past what it has."""
+    """The oldest time that a table can be read at. It never goes backwards, and never past what the table has."""
     return max(table.since, min(now_ms - retain_ms, table.upper - 1)) if table.upper else table.since
 
 

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 
 FIRST_TICK = 1
-"""Of a table's first version, also where the table itself begins later."""
+"""The first tick of a table's first version, even if the table itself begins later."""
 
 
 def first_tick_of_change(state: SourceState) -> int:
-    """From which tick on a spec is valid that is changed now: the next that is minted."""
+    """The first tick of a spec that is changed now: the next tick that is minted."""
     return state.last_number + 1
 
 
@@ -30,6 +30,6 @@ def version_at(first_ticks: Sequence[int], tick: int) -> int:
 
 
 def next_change(first_ticks: Sequence[int], tick: int) -> int | None:
-    """The first tick after ``tick`` that has another version: no group of the table goes on there."""
+    """The first tick after ``tick`` with another version: a group of the table must end before it."""
     at = bisect_right(first_ticks, tick)
     return first_ticks[at] if at < len(first_ticks) else None

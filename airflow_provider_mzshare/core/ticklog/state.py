@@ -17,7 +17,7 @@ SourceStatus = Literal["active", "stalled", "dropped"]
 
 @dataclass(frozen=True)
 class Holder:
-    """Who says it holds a source. Job id and epoch both count: epochs repeat after a restored catalog."""
+    """A job that claims to hold a lease. Job id and epoch are both compared: a restored catalog repeats epochs."""
 
     job_id: JobId
     epoch: int
@@ -42,9 +42,9 @@ class Tick:
     mz_timestamp: int
     committed: bool = False
     attempts: int = 0
-    """Executions begun. Past three, the tick is executed member by member."""
+    """How often an execution was begun. After three, the tick is executed member by member."""
     suspect: ItemId | None = None
-    """The member that is being executed alone, until that ends in order."""
+    """The member that is being executed alone; None again when that ends without a death of the process."""
     deaths: int = 0
     """How often in a row the process died while it executed ``suspect`` alone."""
     repaired: bool = False
@@ -58,16 +58,16 @@ class TableState:
     generation: int
     spec_version: int
     start: Position
-    """Offsets below it never belong to the table."""
+    """The table never gets offsets before this position."""
     position: Position
     next_tick: int = 1
-    """The first tick it has not got."""
+    """The first tick that it does not have."""
     upper: int = 0
     """The next ``mz_timestamp`` to be written: a read as of anything below it is final."""
     since: int = 0
     reason: str | None = None
     backfill_id: BackfillId | None = None
-    """Who brings it up to the log, while it is backfilling or converging."""
+    """The backfill that brings it up to the log, while it is backfilling or converging."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ class BackfillState:
 
     backfill_id: BackfillId
     history: int
-    """The last tick when it was asked for: up to here is history, what comes after is followed."""
+    """The last tick when the backfill was asked for. Ticks up to it are history; the backfill follows later ones."""
     lease: Lease = Lease()
     healing: frozenset[ItemId] = frozenset()
-    """Tables that had ticks before: what could be read of them stays as it was."""
+    """Tables that are healed: they had ticks before, and what could be read of them does not change."""
     asked_at: int = 0
-    """When it was asked for; only who is older is told by it."""
+    """When it was asked for. Used only to compare which backfill is older."""
     alone: bool = False
-    """It was split off, to find the table that kills its app: it is never made one with others."""
+    """It was split off to find the table that kills its app, so it is never merged with others."""
 
 
 @dataclass(frozen=True)
@@ -93,21 +93,21 @@ class SourceState:
     source_id: ItemId
     status: SourceStatus
     incarnation: str
-    """Which upstream this is, beyond its name: a topic id."""
+    """The identity of the upstream, which its name is not: for Kafka the topic id."""
     start: Position
     lease: Lease = Lease()
     last: Tick | None = None
     """The last committed tick."""
     pending: tuple[Tick, ...] = ()
-    """Minted and not committed, oldest first: at most one, but for a repaired catalog."""
+    """Ticks that are minted and not committed, oldest first: at most one, except after a catalog repair."""
     tables: Mapping[ItemId, TableState] = field(default_factory=dict)
     """All that are not dropped, each in its current generation."""
     replacements: Mapping[ItemId, TableState] = field(default_factory=dict)
-    """By the table they are to replace: new generations, filled beside a current one that goes on."""
+    """New generations that are being filled, by the table whose current generation they will replace."""
     backfills: Mapping[BackfillId, BackfillState] = field(default_factory=dict)
-    """Those that have tables to bring up."""
+    """The backfills that have tables to bring up."""
     members: frozenset[ItemId] = frozenset()
-    """Who takes part in the pending ticks, or in the next one unless it leaves."""
+    """The tables that take part in the pending ticks, or in the next tick."""
     compaction_asked: int = 0
     """How often maintenance has asked the holder to compact."""
 
@@ -138,7 +138,7 @@ class Written:
     hash: str
     """32 hex digits: the rows' 128-bit hashes added modulo 2^128."""
     hash_version: int = field(default=1, kw_only=True)
-    """What a row's hash is: sums of different versions say nothing about each other."""
+    """The version of the row hash. Sums of different versions cannot be compared."""
     tick: int = 0
     """The last tick it carries, and its time."""
     mz_timestamp: int = 0
@@ -160,7 +160,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Left:
-    """The member did not get the tick and takes no part from here on."""
+    """The member did not get the tick, and takes no part in later ticks."""
 
     reason: str
 

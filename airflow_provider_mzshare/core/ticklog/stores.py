@@ -28,7 +28,7 @@ class Member(Protocol):
     def errors(self) -> CollectionId: ...
     @property
     def hash_version(self) -> int:
-        """The one that its collections were made with."""
+        """The version of the row hash that its collections were created with."""
         ...
 
 
@@ -45,10 +45,10 @@ class LeaseStore(Protocol):
 
 
 class WriterStore(Protocol):
-    """What whoever writes collections has to know of the log."""
+    """What a writer of collections has to know of the log."""
 
     def collections(self) -> Sequence[CollectionId]:
-        """All that the writer is responsible for, but for those of dropped tables."""
+        """All collections that the writer is responsible for, except those of dropped tables."""
         ...
 
     def knows(self, mz_timestamp: int) -> bool:
@@ -91,7 +91,7 @@ class TickStore(LeaseStore, WriterStore, Protocol):
     def begin_attempt(self, holder: Holder, number: int) -> Tick: ...
 
     def spare_attempt(self, holder: Holder, number: int) -> None:
-        """The execution that was begun last is not counted: storage ended it, and no member."""
+        """Do not count the last execution: it failed because of the storage, not because of a member."""
         ...
 
     def suspect(self, holder: Holder, number: int, table_id: ItemId | None) -> None: ...
@@ -111,7 +111,7 @@ class TickStore(LeaseStore, WriterStore, Protocol):
 
 @dataclass(frozen=True)
 class Reading:
-    """A group on its way: its first tick, for whom it is read, and how many records have been."""
+    """How far a group has been read: its first tick, its tables, and the number of records."""
 
     first: int
     tables: frozenset[ItemId]

@@ -16,7 +16,7 @@ Event = Literal[
 ]
 
 BEGINNINGS: Mapping[Event, TableStatus] = {"made before the log": "created", "made late": "backfilling"}
-"""A table whose start nothing has passed waits for the next tick. What was missed, a backfill brings."""
+"""A table that has missed nothing waits for the next tick. Otherwise a backfill brings what it has missed."""
 
 TRANSITIONS: Mapping[Event, Mapping[TableStatus, TableStatus]] = {
     "armed": {"backfilling": "converging"},

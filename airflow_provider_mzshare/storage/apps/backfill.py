@@ -51,7 +51,7 @@ class Backfill(App):
         return self.insist(lambda: _Following(self, holder, heartbeat)).run()
 
     def when_fenced(self, error: Fenced) -> End:
-        """Without tables a backfill is over, whoever noticed first."""
+        """A fenced app has finished if its backfill has no tables left, whoever found that out first."""
         try:
             is_over = not self.insist(lambda: arriving(self.store.load(), self.backfill_id))
         except MzShareError:
@@ -101,18 +101,18 @@ class _Following(Holding):
         return self._over() if (end := super().fenced(error)).state == "finished" else end
 
     def _over(self) -> End:
-        """No table is left: cut over, or gone, or given up."""
+        """The backfill has no table left: they were cut over, dropped or given up."""
         return End("stalled", self._groups.left) if self._groups.left else self._app.finished()
 
     def stalled(self, reason: str, error: MzShareError) -> End | None:
-        """The others of the source are not concerned; where history is gone, nor are tables that are past it."""
+        """Only tables of this backfill stall. If history is gone upstream, only those stall that still need it."""
         is_over = self._app.insist(lambda: self._groups.leave(error.message, only_rearmost=reason == "history_gone"))
         return End("stalled", error.line) if is_over else None
 
     # ── group after group ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def one_pass(self) -> End | None:
-        """Until something fails or all is done: a log that has lost its tail is noticed first."""
+        """Execute groups until something fails or all is done. First check that the catalog has not lost ticks."""
         self._groups.check_log()
         wait = 0.0
         while not self._app.stop.wait(wait):
@@ -133,7 +133,7 @@ class _Following(Holding):
         return self._app.stop_requested()
 
     def _step(self, state: SourceState, tables: Mapping[ItemId, TableState]) -> float:
-        """Execute the next group, if there is one and it is time; how long to wait before the next look."""
+        """Execute the next group, if there is one and the rate allows it. Returns how long to wait after that."""
         behind = rearmost(tables)
         if behind.first > state.last_number:
             self._announce()
@@ -155,7 +155,7 @@ class _Following(Holding):
         return 0.0
 
     def _ticks(self, first: int, head: int) -> Iterator[Tick]:
-        """Up to the head that was loaded with the tables: a tick minted since may have cut them over."""
+        """Only up to the newest tick that was loaded with the tables: a later one may already have cut them over."""
         while first <= head and (page := self._app.store.ticks(first, min(PAGE, head + 1 - first))):
             yield from page
             first = page[-1].number + 1

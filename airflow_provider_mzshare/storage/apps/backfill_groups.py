@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ATTEMPTS = 3
-"""Failures in a row before a table is given up, when others could be written meanwhile."""
+"""After this many failures in a row a table is given up, if other tables could be written meanwhile."""
 PATIENCE = 10
-"""The same for one that has no others to be compared with: what fails may be something all share."""
+"""The same if no other table was written: then the cause may be something that all tables share."""
 
 
 @dataclass
 class _Failures:
-    """Of one table, since it was last written."""
+    """The failures of one table since it was last written."""
 
     count: int = 0
     others_fine: bool = False
 
 
 class Groups:
-    """:param backfill_id: whose tables they are. :param root: the warehouse."""
+    """:param backfill_id: the backfill whose tables are written. :param root: the warehouse."""
 
     def __init__(
         self,
@@ -70,14 +70,14 @@ class Groups:
         )
         self._failures: dict[ItemId, _Failures] = defaultdict(_Failures)
         self._group: TickGroup | None = None
-        """What is executed, for a diagnosis."""
+        """The last group that was executed, for a diagnosis."""
         self._reads: tuple[TickGroup, frozenset[ItemId]] | None = None
-        """What is executed at present, and for whom."""
+        """The group that is executed now, and its tables."""
         self._broken = 0
-        """Failures in a row of whole groups; past ATTEMPTS, tables are executed one by one."""
+        """How often in a row a whole group failed. From ATTEMPTS on, tables are executed one by one."""
         self.done = 0
         self.left: str | None = None
-        """Why the last table that was given up was."""
+        """Why a table was given up; the last one, if there were several."""
 
     def close(self) -> None:
         self._executor.close()
@@ -86,7 +86,7 @@ class Groups:
         self._executor.check_log()
 
     def diagnose(self, error: Exception) -> MzShareError:
-        """An error that is not ours: is Spark gone, is the upstream another, or is it worth another attempt?"""
+        """Explain an error of a library: is Spark gone, is it another upstream, or may another attempt succeed?"""
         self._executor.machine.check_alive()
         self._upstream.check_identity(self._identity)
         if self._group is not None:
@@ -96,7 +96,7 @@ class Groups:
     # ── one group ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def execute(self, group: TickGroup, members: Sequence[Member]) -> None:
-        """Write it for all members and note that. Those that fail stay where they are; the others go on."""
+        """Write the group for all members, and record it in the log. Members that fail keep their position."""
         self._group, began = group, time.monotonic()
         self._reads = group, frozenset(member.table_id for member in members)
         try:
@@ -133,7 +133,7 @@ class Groups:
     def _without(
         self, failures: Mapping[ItemId, str], group: TickGroup, members: Sequence[Member], began: float
     ) -> dict[ItemId, str]:
-        """The others hold the group already, or get it now. Of those that failed, the ones worth another attempt."""
+        """Write the group for the members that did not fail. Returns the failures that are worth another attempt."""
         others = [member for member in members if member.table_id not in failures]
         if others:
             self._follow(group, self._executor.execute(group, others, lambda: self._read(group)), began)
@@ -150,7 +150,7 @@ class Groups:
         return worth_it
 
     def _one_by_one(self, group: TickGroup, members: Sequence[Member]) -> Executed:
-        """So that one that breaks the whole pass stops nobody else."""
+        """Each table alone, so that a table that breaks the whole pass does not stop the others."""
         outcomes: dict[ItemId, Outcome] = {}
         failed: dict[ItemId, str] = {}
         for member in members:

@@ -13,9 +13,9 @@ log = logging.getLogger(__name__)
 
 
 class Reporter:
-    """A thread of its own: a JVM that is busy with itself must not hold the heart up.
+    """A thread of its own: the heartbeat must not wait for a JVM that is busy.
 
-    :param look: how far it is; None when there is nothing to tell.
+    :param look: how far the group has been read; None when there is nothing to report.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Reporter:
                 log.debug("%s could not say how far it is: %s", self._holder.job_id, error)
 
     def note(self) -> None:
-        """Only what is new: one short transaction."""
+        """Write only a changed number, in one short transaction."""
         reading = self._look()
         if reading is not None and reading != self._noted:
             self._store.note_reading(self._holder, reading)

@@ -11,10 +11,10 @@ from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import TableState, Tick
 
 MAX_RECORDS = 500_000
-"""Per group: small bounded reads make the broker send much more than is read, large ones hold much at once."""
+"""Per group. For small reads the broker sends much more than is used; large reads need much memory."""
 MAX_TICKS = 20_000
 GROUP_SECONDS = 10.0
-"""With a rate, a group is at most what so long allows: a changed rate soon counts."""
+"""With a BACKFILL RATE, a group takes at most this long, so that a changed rate takes effect soon."""
 
 
 # ── which ticks ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -24,7 +24,7 @@ GROUP_SECONDS = 10.0
 class Rearmost:
     """The tables that are furthest behind, all at the same tick.
 
-    :param first: the first tick they have not got.
+    :param first: the first tick that they do not have.
     :param before: where the next of the others waits, so that from there on they are read for together; or, if that
         comes first, where the spec of one of these changes: a table is written with one spec per group.
     """
@@ -38,8 +38,8 @@ def rearmost(
     tables: Mapping[ItemId, TableState], specs: Mapping[ItemId, Sequence[int]] = {}, *, at_least: int = 0
 ) -> Rearmost:
     """:param specs: the first ticks of the versions of each table's spec.
-    :param at_least: a tick that must belong to the group, since one of the tables holds it already. That one's spec is
-        the same up to there; those whose spec changes before get a group of their own after it.
+    :param at_least: a tick that must belong to the group, since one of the tables has it already. Its spec is
+        the same up to that tick; tables whose spec changes before get a group of their own later.
     """
     first, *others = sorted({table.next_tick for table in tables.values()})
     behind = [table_id for table_id, table in tables.items() if table.next_tick == first]
@@ -52,7 +52,7 @@ def rearmost(
 def cut_group(
     ticks: Iterable[Tick], *, max_records: int = MAX_RECORDS, before: int | None = None, at_least: int = 0
 ) -> TickGroup:
-    """The ticks to execute together, of those from the first missing one to the head: at least that one.
+    """The ticks to execute together: from the first missing tick on, and at least that one.
 
     :param max_records: a single tick may be larger.
     :param before: the first tick that does not belong to it.
@@ -73,7 +73,7 @@ def cut_group(
 
 
 class Pacer:
-    """Keeps a backfill at a rate. The rate is told with every question, so that a new one counts at once."""
+    """Keeps a backfill at its rate. The rate is an argument of every call, so that a new rate counts at once."""
 
     def __init__(self) -> None:
         self._began, self._records = float("-inf"), 0
@@ -83,11 +83,11 @@ class Pacer:
         return limit if rate is None else max(1, min(limit, int(rate * GROUP_SECONDS)))
 
     def begin(self, records: int, now: float) -> None:
-        """A group of so many records begins."""
+        """A group with this many records begins."""
         self._began, self._records = now, records
 
     def wait(self, rate: int | None, now: float) -> float:
-        """Seconds until the next group may begin: none without a rate, without end while paused."""
+        """Seconds until the next group may begin: 0 without a rate, infinite while paused (rate 0)."""
         if rate is None:
             return 0.0
         if rate == 0:

@@ -39,16 +39,16 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """How often the catalog is asked for a stop, new settings, or the end of all tables."""
 RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)
-"""Waits between failed attempts; the last one goes on."""
+"""Waits between failed attempts; the last value is used for all further ones."""
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class End:
-    """Why the app ended: by request, for want of tables, fenced, with source or tables stalled, or failed.
+    """Why the app ended: it was stopped, has no tables, is fenced, its source or tables stalled, or it failed.
 
-    :param blameless: what it failed of is nobody's doing, and not counted against its tables.
+    :param blameless: no table caused the failure, so it does not count as a death of the tables' app.
     """
 
     state: Literal["stopped", "finished", "fenced", "stalled", "failed"]
@@ -89,7 +89,7 @@ class App(ABC):
     @property
     @abstractmethod
     def subject(self) -> str:
-        """What the lease is for, in a log."""
+        """The source or backfill that the lease is for, as the log names it."""
 
     @abstractmethod
     def hold(self, holder: Holder, heartbeat: Heartbeat) -> End:
@@ -118,7 +118,7 @@ class App(ABC):
         return end
 
     def insist(self, step: Callable[[], Result]) -> Result:
-        """Take a step that only a catalog that is away can hold up, until it is done or the app is to stop."""
+        """Try a step again until it succeeds or the app has to stop. Only a catalog that is away makes it fail."""
         for attempt in count():
             try:
                 return step()
@@ -138,7 +138,7 @@ class App(ABC):
 
 
 class Holding(ABC):
-    """What runs while the lease is held: pass after pass, until one says that it is the end."""
+    """What runs while the app holds the lease: pass after pass, until one returns an ``End``."""
 
     def __init__(self, app: App, holder: Holder, heartbeat: Heartbeat) -> None:
         self._app, self._holder, self._heartbeat = app, holder, heartbeat
@@ -147,19 +147,19 @@ class Holding(ABC):
     @property
     @abstractmethod
     def progress(self) -> int:
-        """Grows with what was done: failures are counted from the last time that it grew."""
+        """A number that grows with the work done. Failures are counted since it last grew."""
 
     @abstractmethod
     def one_pass(self) -> End | None:
-        """None asks for another one."""
+        """None: run another pass."""
 
     @abstractmethod
     def diagnose(self, error: Exception) -> MzShareError:
-        """What an error that is not ours comes from; raises when only another process can go on."""
+        """Explain an error of a library; raises when only a new process can go on."""
 
     @abstractmethod
     def stalled(self, reason: str, error: MzShareError) -> End | None:
-        """The upstream or the catalog is not what the log says: note it. None when there is still work to do."""
+        """Record that the upstream or the catalog does not match the log. None when there is still work to do."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -191,7 +191,7 @@ class Holding(ABC):
             self.close()
 
     def _guarded_pass(self) -> End | None:
-        """A pass whose failure is one of ours: a TransientError may go away, anything else ends the app."""
+        """A pass that raises only our own errors: after a TransientError there is another pass; others end the app."""
         try:
             return self._explained_pass()
         except UpstreamChanged as error:
@@ -218,7 +218,7 @@ class Holding(ABC):
             raise Fenced(f"job {self._app.job_id} lost the lease of {self._app.subject}")
 
     def tell(self, trouble: str | None) -> None:
-        """For whoever looks from outside; a catalog that is away cannot be told that it is."""
+        """Record in the catalog what holds the app up. If the catalog itself is away, this is skipped."""
         if trouble != self._told:
             with suppress(TransientError):
                 self._app.on_trouble(trouble)

@@ -1,6 +1,6 @@
 """The ingestion app's part in a cutover: a short wait before a tick for a backfill that is one tick behind.
 
-It never waits for a backfill that shows no life, and nothing is asked while nobody converges.
+It never waits for a backfill without heartbeats, and asks the catalog nothing while no table converges.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ POLL_SECONDS = 0.02
 
 
 def longest_wait(settings: SourceSettings) -> float:
-    """Seconds that a tick may wait for those that converge."""
+    """How many seconds a tick may wait for converging tables."""
     wait = settings.cutover_wait_ms
     return (settings.trigger_interval_ms / 4 if wait is None else wait) / 1000
 
 
 class Hearts:
-    """Which backfills live: those whose counter was seen moving within the lease time, by our own clock."""
+    """Which backfills are alive: their lease got a heartbeat within the lease time, by the clock of this process."""
 
     def __init__(self, lease_seconds: float) -> None:
         self._lease_seconds = lease_seconds
@@ -49,7 +49,7 @@ class Hearts:
 
 
 class Convergence:
-    """Whether anybody converges, and how long the next tick waits for them.
+    """Whether any table converges, and how long the next tick waits for it.
 
     :param load: the source as it is now.
     """
@@ -68,12 +68,12 @@ class Convergence:
         self._somebody = False
 
     def look(self, state: SourceState) -> None:
-        """As often as the app looks around: remembers whether there is anybody to wait for."""
+        """Called with each look at the catalog: remembers whether any table converges."""
         self._hearts.look(state, self._clock())
         self._somebody = any(table.status == "converging" for table in backfill_rules.arriving(state).values())
 
     def wait(self, seconds: float) -> float:
-        """Before a mint, once: until those that are one tick behind have got it, or show no life, or the time is up."""
+        """Wait before a mint until backfills one tick behind have caught up, have no heartbeat, or the time is up."""
         if not self._somebody or not seconds:
             return 0.0
         began = self._clock()
@@ -89,7 +89,7 @@ class Convergence:
     def _worth_waiting(self) -> list[BackfillId]:
         try:
             state = self._load()
-        except TransientError:  # the mint will meet the same, and say so
+        except TransientError:  # the mint will fail in the same way, and report it
             return []
         self._hearts.look(state, self._clock())
         return self._hearts.beating(backfill_rules.awaited(state), self._clock())

@@ -1,4 +1,4 @@
-"""The ingestion app: finish what was begun, stream ticks, stop when told. Spark's checkpoint is scratch.
+"""The ingestion app: finish pending ticks, stream new ones, stop when asked to. Spark's checkpoint is scratch.
 
 After any error the pending tick is finished by a bounded read of its exact range.
 """
@@ -86,7 +86,7 @@ class _Streaming(Holding):
         self._ticking.close()
 
     def one_pass(self) -> End | None:
-        """Finish the pending ticks, then stream until something must change; None asks for another pass."""
+        """Finish the pending ticks, then stream until settings change or something fails. None: run another pass."""
         self._ticking.finish_pending()
         if not self._app.store.load().tables:
             return End("finished", "the source has no tables")
@@ -140,14 +140,14 @@ class _Streaming(Holding):
         return End("stopped")
 
     def _look(self, settings: SourceSettings) -> bool:
-        """Are there tables? A tick that makes an arriving one a member is minted now, whatever the topic does."""
+        """Are there tables? If an empty tick can complete a cutover, it is minted now: nobody waits for records."""
         state = self._app.store.load()
         self._ticking.looked(state, settings)
         self._note_end()
         return bool(state.tables)
 
     def _note_end(self) -> None:
-        """Now and then, so that anybody can see how far behind the source is. What is wrong shows elsewhere."""
+        """Record now and then where the upstream ends, so that the lag can be seen. Errors are reported elsewhere."""
         if time.monotonic() >= self._next_end:
             self._next_end = time.monotonic() + END_SECONDS
             with suppress(MzShareError):
@@ -162,5 +162,5 @@ class _Streaming(Holding):
 
 
 def _of_query(settings: SourceSettings) -> tuple[int, int]:
-    """What a running query cannot change."""
+    """The settings that a running query cannot change: a new value needs a new query."""
     return settings.trigger_interval_ms, settings.max_records_per_tick

@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 
 
 def take_lease(store: LeaseStore, job_id: JobId, *, seconds: float, stop: threading.Event) -> Holder:
-    """Claim a free lease at once, or one whose heart stood still for ``seconds``; raise LeaseTaken if it beats.
+    """Claim a free lease at once, or one without heartbeats for ``seconds``; raise LeaseTaken if there are some.
 
-    One that is freed meanwhile is claimed at once too: somebody has found out that its holder is gone.
+    A lease that is released meanwhile is claimed at once too: somebody has found out that its holder is gone.
     """
     seen = store.lease()
     deadline = time.monotonic() + seconds
@@ -31,7 +31,7 @@ def take_lease(store: LeaseStore, job_id: JobId, *, seconds: float, stop: thread
 
 
 class Heartbeat:
-    """Moves the lease's counter until closed; ``fenced`` tells when somebody else has taken the lease."""
+    """Increments the lease's counter until closed; ``fenced`` is set when somebody else has taken the lease."""
 
     def __init__(self, store: LeaseStore, holder: Holder, *, seconds: float) -> None:
         self.fenced = threading.Event()

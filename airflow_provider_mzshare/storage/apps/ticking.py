@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE = 20
-"""When every member fails alone, it is rather something they share: so many attempts before they are believed."""
+"""If every member fails alone, the cause is probably shared: only after this many attempts do the tables leave."""
 
 
 class Ticking:
-    """What the holder of a source does with its log.
+    """What the app that holds a source's lease does with the source's log.
 
     Spark calls ``on_batch`` from a thread of its own, the app's loop calls the rest; ``_lock`` lets one tick run at a
     time, and ``quiesce`` lets the current one end and no other begin.
@@ -71,7 +71,7 @@ class Ticking:
         self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
         self._lock = threading.Lock()
         self._pass, self._passes = 0, 0
-        """Which start of the query may mint, 0 while none may; and how many there were."""
+        """The number of the query that may mint, 0 while none may; and how many queries were started."""
         self._failure: BaseException | None = None
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
@@ -79,7 +79,7 @@ class Ticking:
         self._known: frozenset[CollectionId] = frozenset()
         self._announced = False
         self._to_spare: int | None = None
-        """A tick with an attempt that storage ended, while it still counts."""
+        """A tick whose last attempt failed because of the storage; the catalog still counts that attempt."""
         self.committed = 0
 
     def close(self) -> None:
@@ -88,14 +88,14 @@ class Ticking:
     # ── around the query ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_upstream(self) -> None:
-        """Is it still the upstream the log was read from, and does it still have what comes next?"""
+        """Raise unless it is still the same upstream as in the log, and it still has the next records."""
         self._upstream.check_identity(self._identity)
         state = self._store.load()
         if state.tables:
             self._upstream.check_history(state.upper)
 
     def begin(self, settings: SourceSettings) -> tuple[int, Position]:
-        """A query is about to start: its number, and where. Nothing is minted on a log that has lost its tail."""
+        """The number and the start of a new query. Raises if the catalog has lost ticks: then nothing may be minted."""
         self._executor.check_log()
         self._settings, self._failure = settings, None
         self._passes += 1
@@ -109,12 +109,12 @@ class Ticking:
             pass
 
     def raise_failure(self) -> None:
-        """What ended the query, if it was a tick. Spark would only pass on its text."""
+        """Raise the error of the tick that ended the query, if one did. Spark itself passes on only its text."""
         if self._failure is not None:
             raise self._failure
 
     def diagnose(self, error: Exception) -> MzShareError:
-        """An error that is not ours: is Spark gone, is the upstream another, or is it worth another attempt?"""
+        """Explain an error of a library: is Spark gone, is it another upstream, or may another attempt succeed?"""
         self._executor.machine.check_alive()
         self.check_upstream()
         return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
@@ -122,7 +122,7 @@ class Ticking:
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def on_batch(self, number: int, batch: DataFrame, read_range: Callable[[], tuple[Position, Position]]) -> None:
-        """One batch of the query that ``begin`` gave this number; one of an earlier query comes too late."""
+        """One batch of the query that ``begin`` gave this number. A batch of an earlier query is ignored."""
         with self._lock:
             if self._pass != number:
                 return
@@ -138,7 +138,7 @@ class Ticking:
     def _mint_and_execute(self, lower: Position, upper: Position, batch: DataFrame) -> None:
         self._upstream.check_identity(self._identity)
         if set(upper) - set(lower):
-            # A partition that is new to us: what it had before we came must still be there.
+            # A new partition: the upstream must still have all of its records.
             self._upstream.check_history(lower)
         self._convergence.wait(longest_wait(self._settings))
         tick = self._store.mint(self._holder, lower=lower, upper=upper, incarnation=self._identity)
@@ -147,7 +147,7 @@ class Ticking:
         self._at = upper
 
     def looked(self, state: SourceState, settings: SourceSettings) -> None:
-        """The app's look around. Where an empty tick completes a cutover, nobody waits for data or for idleness."""
+        """Called with each look at the catalog. If an empty tick completes a cutover, it is minted at once."""
         self._settings = settings
         self._convergence.look(state)
         if state.compaction_asked != self._compaction_asked:
@@ -157,12 +157,12 @@ class Ticking:
             self._mint_empty()
 
     def tick_when_idle(self) -> None:
-        """Spark makes no batch without data: mint an empty tick now and then, so that uppers go on."""
+        """Spark makes no batch without records: mint an empty tick now and then, so that uppers advance."""
         if time.monotonic() - self._last_tick >= self._settings.idle_tick_seconds:
             self._mint_empty()
 
     def _mint_empty(self) -> None:
-        """Unless a tick runs: that one does as well."""
+        """Skipped while a tick runs: that tick advances uppers too."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -175,7 +175,7 @@ class Ticking:
             self._lock.release()
 
     def finish_pending(self) -> None:
-        """By a bounded read of exactly the range that was minted; members that hold it already are skipped."""
+        """Finish each pending tick by a bounded read of exactly its range. Members that hold it already are skipped."""
         for pending in self._store.load().pending:
             self._spare(pending.number)
             tick = self._store.begin_attempt(self._holder, pending.number)
@@ -191,12 +191,13 @@ class Ticking:
         if not rules.executes_alone(tick):
             self._execute(tick, lambda: self._bounded(tick))
             return
-        # A process that dies for want of room dies of no table.
+        # A full disk may kill the process: no table must be blamed for that.
         self._executor.machine.check_storage()
         self._execute_alone(tick)
 
     def _spare(self, number: int) -> None:
-        """Take back the attempt that storage ended. A catalog on the same disk may only take that later."""
+        """Do not count the attempt that failed because of the storage. A catalog on the same full disk may refuse the
+        change at first; it is tried again."""
         if self._to_spare == number:
             self._store.spare_attempt(self._holder, number)
             self._to_spare = None
@@ -209,7 +210,7 @@ class Ticking:
         self._commit(tick, self._executor.execute(TickGroup((tick,)), self._members(tick), read))
 
     def _members(self, tick: Tick) -> Sequence[Member]:
-        """Says who is new among them: tables that joined, or were cut over, or got a new generation by this tick."""
+        """Logs which members are new: tables that joined, were cut over, or got a new generation with this tick."""
         members = self._store.members(tick.number)
         new = [m.table_id for m in members if self._known and m.data not in self._known]
         if new:
@@ -220,10 +221,10 @@ class Ticking:
     # ── member by member ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _execute_alone(self, tick: Tick) -> None:
-        """So that one that cannot be written stops nobody else; those that fail leave."""
+        """Each member alone, so that one that cannot be written does not stop the others. Members that fail leave."""
         outcomes: dict[ItemId, Outcome] = {}
         failed: dict[ItemId, str] = {}
-        # The suspect first: its deaths are counted in a row.
+        # The suspect first: only deaths in a row are counted.
         for member in sorted(self._store.members(tick.number), key=lambda m: m.table_id != tick.suspect):
             if rules.is_deadly(tick, member.table_id):
                 outcomes[member.table_id] = Left("the app died again and again while it executed this table alone")
@@ -241,7 +242,7 @@ class Ticking:
 
     @contextmanager
     def _suspected(self, tick: Tick, table_id: ItemId) -> Iterator[None]:
-        """Should the process die in here, the next holder finds who was executed alone. An error is no death."""
+        """If the process dies in here, the next holder finds which member was executed alone. An error is no death."""
         self._store.suspect(self._holder, tick.number, table_id)
         try:
             yield

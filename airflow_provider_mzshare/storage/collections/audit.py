@@ -30,7 +30,7 @@ def named_files(
 ) -> frozenset[str]:
     """The data files that some version of a range needs; by default, any version that can be read.
 
-    A file of a later version either lies in the first one or was added on the way, so no version is missed.
+    A file of a later version either is in the first version or was added by a later entry, so no file is missed.
     """
     collection.refresh()
     first = _oldest_readable(collection) if from_version is None else from_version
@@ -45,7 +45,7 @@ def named_files(
 
 
 def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
-    """What the log, as far back as it goes, has let go of up to a version: no version from there on needs it."""
+    """Files that entries up to a version have removed, as far back as the log goes. No later version needs them."""
     removed: set[str] = set()
     for version in deltalog.list_log(collection.filesystem).entries:
         if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
@@ -63,14 +63,14 @@ def active_files(collection: Collection, version: int) -> list[str]:
 
 
 def data_files(collection: Collection) -> list[pafs.FileInfo]:
-    """Every data file in the collection's folder, named or not."""
+    """Every data file in the collection's folder, also those that no commit names."""
     infos = collection.filesystem.get_file_info(pafs.FileSelector("", recursive=True))
     return [i for i in infos if i.type == pafs.FileType.File and not i.path.startswith(("_", "."))]
 
 
 def unnamed_files(collection: Collection) -> frozenset[str]:
-    """Data files that no readable version names: in flight, or left over from an attempt that failed."""
-    # Listed first: a file that is committed meanwhile is then named, not taken for a left-over.
+    """Data files that no readable version names: not committed yet, or left over from an attempt that failed."""
+    # The folder is listed before the log is read: a file that is committed in between is not taken for a leftover.
     present = {info.path for info in data_files(collection)}
     return frozenset(present - named_files(collection))
 

@@ -54,9 +54,9 @@ class Checked:
 def check_collection(
     root: str, collection_id: CollectionId, known: Known | None = None, *, deep: bool = False, to: int | None = None
 ) -> Checked:
-    """Look at the whole log and at every file that a read may need; StorageFault where the storage itself fails.
+    """Check the whole log and every file that a read may need. Raises StorageFault if the storage itself fails.
 
-    :param known: what to compare it with.
+    :param known: what the catalog says of the collection, to compare with.
     :param deep: also read every row, and compare the sum of their hashes.
     :param to: only what versions up to this one need.
     """
@@ -81,7 +81,7 @@ class _Check:
         newest = log.newest if self._to is None else self._to
         damages = [*log.damages, *self._disagreeing(log)]
         first = min(newest, max(log.base, self._known.first if self._known else newest))
-        # A writer may be ahead of what the catalog knew: only ticks that both have can be summed up.
+        # The collection may have newer ticks than the catalog knew: only ticks that both have are summed up.
         both = max(self._known.ticks, default=newest) if self._known else newest
         needed, active = log.needed(first, newest), log.active(both)
         for path, added in sorted(needed.items()):
@@ -91,7 +91,7 @@ class _Check:
         return Checked(self._id, len(log.listed.entries), len(needed), self._bytes, tuple(damages))
 
     def _disagreeing(self, log: LogCheck) -> Iterator[Damage]:
-        """Where the catalog knows of a tick, the log must have it; what is older than the log cannot be compared."""
+        """Every tick that the catalog knows must be in the log, except for those older than the log's first entry."""
         ticks = dict(sorted(self._known.ticks.items())) if self._known else {}
         if lost := [version for version in ticks if version > log.newest]:
             path, newest = deltalog.entry_path(lost[0]), ticks[lost[-1]]
@@ -134,7 +134,7 @@ class _Check:
                 self._hash = (self._hash + sum(hash_table(part, version) for part in self._parts(batch))) % MODULUS
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | pa.Table]:
-        """Its rows as they were written: with the columns that they had."""
+        """The batch's rows with the columns that they had when they were written."""
         columns = self._known.columns if self._known else ()
         if not columns:
             yield batch

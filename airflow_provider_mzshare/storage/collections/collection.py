@@ -19,12 +19,12 @@ from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 ID_PROPERTY = "mzshare.collection"
 CHECKPOINT_INTERVAL = 10
 KEEP_LOG = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-"""Of every commit: old entries are what a read as of a time needs."""
+"""For every commit: old log entries stay, because reads as of a time need them."""
 _DESCRIPTION = "Written by mzshare, one commit per tick. Read it at a version that the catalog names."
 
 
 def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema) -> None:
-    """Make the empty table at version 0, or find it there. Of two creators one wins and both return."""
+    """Create the empty table at version 0, unless it exists. If two do so at once, one creates it and both return."""
     uri = collection_uri(root, collection_id)
     try:
         DeltaTable.create(
@@ -33,12 +33,12 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema)
             mode="error",
             description=_DESCRIPTION,
             configuration=_properties(collection_id, schema),
-            # A retry would commit a second creation as version 1 behind the one that won.
+            # A retry would commit a second creation, as version 1, after the first one.
             commit_properties=CommitProperties(max_commit_retries=0),
             raise_if_key_not_exists=False,
         )
     except (DeltaError, OSError) as error:
-        # Whoever was first decided; what is there must be ours, whatever this error says.
+        # Another app may have created the table first: if there is one now, the error does not matter.
         if not _is_table(uri):
             raise WarehouseUnreachable(collection_id, f"it cannot be created: {brief(error)}") from error
     found = Collection.open(root, collection_id).table.schema()
@@ -50,7 +50,7 @@ def _properties(collection_id: CollectionId, schema: pa.Schema) -> dict[str, str
     return {
         ID_PROPERTY: collection_id,
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
-        # Log entries are the answer to "as of": only maintenance knows which may go.
+        # Reads as of a time need old log entries: only maintenance knows which may be removed.
         "delta.enableExpiredLogCleanup": "false",
         "delta.dataSkippingStatsColumns": ",".join(bounded_columns(schema)),
     }
@@ -97,7 +97,7 @@ class Collection:
         return log.open_filesystem(self.uri)
 
     def refresh(self) -> None:
-        """Read what was committed since."""
+        """Load the commits that were made since."""
         seen = self.delta_version
         try:
             self.table.update_incremental()
@@ -109,14 +109,14 @@ class Collection:
             raise BadCollection(self.collection_id, f"log entry {seen} is gone from its folder")
 
     def widen(self, schema: pa.Schema) -> None:
-        """Add the columns of a newer spec that it has not got. Its versions so far keep theirs."""
+        """Add the columns of a newer spec that the collection does not have. Earlier versions keep their columns."""
         missing = self._missing(schema)
         if not missing:
             return
         try:
             self.table.alter.add_columns(missing, post_commithook_properties=KEEP_LOG)
         except DeltaError:
-            # Whoever else did it: what is there counts.
+            # Another app may have added them: only columns that are still missing are an error.
             self.refresh()
             if self._missing(schema):
                 raise

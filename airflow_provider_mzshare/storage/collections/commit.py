@@ -1,6 +1,6 @@
 """The commit of a tick, or of a group of ticks, to one collection: once, whoever else tries.
 
-It never takes an error for an answer.
+An error of a commit is never taken as proof that it failed: the log is asked.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 
 WRITES = 6
-"""How often one call may try to write before it says that it does not know."""
+"""How often one call tries to commit before it raises CommitUnclear."""
 FIRST_PAUSE_S = 0.02
 MAX_FILE_AGE_S = 12 * 3600
-"""Half of what maintenance grants a file that no commit names."""
+"""Half of the age at which maintenance removes a file that no commit names."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def commit_group(
 ) -> CommitResult:
     """Make ``collection`` hold the ticks after ``planned`` up to ``mz_timestamp``, or raise PlanAgain.
 
-    ``files`` hold exactly those ticks, so they fit on no other tick than ``planned``. A commit of the same time that is
-    not this very one may have been made in other steps: only a new plan finds them all.
+    ``files`` hold exactly those ticks, so they can only follow the tick ``planned``. A commit of the same time that is
+    not this one may be the last of several commits: only a new plan finds them all.
     """
 
     def settled(stored: int | None) -> CommitResult | None:
@@ -125,9 +125,9 @@ def _insist(
     force: bool,
     settled: Callable[[int | None], CommitResult | None],
 ) -> CommitResult:
-    """Compare, then write, until the log itself says that it is there.
+    """Compare, then write, until the log itself shows the commit.
 
-    :param settled: what the stored version means: an answer, an error, or None where the commit has to be made.
+    :param settled: what the stored version means: a result, an error, or None if the commit still has to be made.
     """
     failures: list[Exception] = []
     for attempt in range(WRITES + 1):
@@ -159,16 +159,16 @@ def _insist(
 
 
 def _let_go(collection: Collection, files: Sequence[FileWritten], failures: Sequence[Exception]) -> None:
-    """Of a commit that the log has just said is not there: nobody will name its files, if none can still be on its way.
+    """Remove the files of a commit that is not in the log, if the commit cannot arrive later.
 
-    A local disk that answers by its own fault has answered; another attempt must find the room that they take.
+    A local disk that refused every write has no commit on its way, and the next attempt needs the space.
     """
     if local_path(collection.root) and all(fault_of(failure) for failure in failures):
         discard(collection, files)
 
 
 def discard(collection: Collection, files: Sequence[FileWritten]) -> None:
-    """Remove files that no commit was or will be tried for; as far as it goes, since maintenance finds the rest."""
+    """Remove files that no commit names or will name. Errors are ignored, since maintenance removes what is left."""
     for file in files:
         with suppress(OSError, DeltaError):
             collection.filesystem.delete_file(file.path)
@@ -183,7 +183,7 @@ def _present(
     *,
     repaired: bool,
 ) -> CommitResult:
-    """What it means that the collection holds ``stored``, which is not a known tick before ours."""
+    """The result or the error if the collection holds ``stored``, which is not a known tick before this one."""
     if stored == mz_timestamp:
         return _carried(collection, mz_timestamp, already=True)
     if not knows(stored):
@@ -208,7 +208,7 @@ def _carried(collection: Collection, mz_timestamp: int, *, already: bool) -> Com
 def _append(
     collection: Collection, mz_timestamp: int, files: Sequence[FileWritten], metadata: Mapping[str, str]
 ) -> None:
-    """One attempt. Delta refuses it when a commit of this application id came since the table was loaded."""
+    """One attempt. Delta refuses it if the table has got a commit of this application id since it was loaded."""
     collection.table.create_write_transaction(
         [AddAction(f.path, f.size, {}, int(f.written_at * 1000), True, f.stats) for f in files],
         mode="append",
@@ -232,6 +232,6 @@ def _refuse_old(collection: Collection, files: Sequence[FileWritten]) -> None:
 
 
 def _pause(attempt: int) -> None:
-    """None before the first look; then longer and uneven, so that racing writers do not stay in step."""
+    """No pause before the first attempt; then longer and random, so that two writers do not collide again."""
     if attempt:
         time.sleep(random.uniform(0.5, 1.0) * FIRST_PAUSE_S * 2**attempt)

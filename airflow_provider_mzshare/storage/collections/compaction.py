@@ -29,7 +29,7 @@ _RACERS, _ROUNDS, _PROBE = 4, 5, "probe"
 
 @dataclass(frozen=True)
 class Compaction:
-    """What became of it. ``refused``: somebody else compacted meanwhile; nothing was changed by us."""
+    """The result. ``refused``: somebody else compacted meanwhile, and this call changed nothing."""
 
     files_before: int
     files_after: int
@@ -47,7 +47,7 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
     small = [size for size in sizes if size < target_size]
     if len(small) < max(2, min_files):
         return Compaction(len(sizes), len(sizes))
-    # Half a compaction leaves files for maintenance to find, on a disk that has no room for them.
+    # A compaction that fails halfway leaves files on a disk that has no room for them.
     check_room(collection.root, sum(small))
     try:
         collection.table.optimize.compact(
@@ -56,13 +56,13 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
             post_commithook_properties=KEEP_LOG,
         )
     except CommitFailedError:
-        # Its new files stay unnamed until maintenance finds them a day old.
+        # No commit names its new files: maintenance removes them when they are a day old.
         return Compaction(len(sizes), len(sizes), refused=True)
     except (DeltaError, OSError) as error:
         if fault := warehouse_fault(collection.root, error):
             raise fault from error
         raise WarehouseUnreachable(collection.collection_id, f"compaction failed: {brief(error)}") from error
-    # The small files leave the newest version now: the large one must not be lost to a power cut.
+    # The newest version no longer has the small files: a power cut must not lose the large one.
     sync_filesystem(collection.root)
     collection.refresh()
     return Compaction(len(sizes), len(collection.table.get_add_actions().column("path")))
@@ -80,7 +80,7 @@ def compaction_is_safe() -> bool:
                 handle.optimize.compact()
             except CommitFailedError:
                 continue
-        # Counted from the log: a scan's threads could outlive the command that asks this.
+        # Rows are counted from the log, because the threads of a scan could outlive the command.
         return bool(sum(DeltaTable(folder).get_add_actions().column("num_records").to_pylist()) == 4)
 
 
@@ -98,7 +98,7 @@ def put_if_absent_works(root: str) -> bool:
 
 
 def _one_wins(uri: str, round_: int) -> bool:
-    """Several commits for the same next version: one lands, and the entry is the winner's to the last byte."""
+    """Several writers commit the same next version: one succeeds, and the entry has exactly its bytes."""
     handles = [DeltaTable(uri) for _ in range(_RACERS)]
     gate = threading.Barrier(_RACERS)
 

@@ -1,6 +1,6 @@
 """What of a collection's log is damaged, and which files it names as far as it can be read. Repairs nothing.
 
-The log is read as it lies there, since a library that meets a damaged one answers nothing at all.
+The log's files are read directly, because a library that finds a damaged log says nothing else about it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow_provider_mzshare.storage.collections import log
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 
 _NAMED = 5
-"""So many damages are told in one sentence."""
+"""How many damages one message names."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Damage:
 
 
 class DamagedCollection(BadCollection):
-    """Part of it is gone or cannot be read. No other attempt helps: its table has to be filled anew."""
+    """Part of it is gone or cannot be read. A retry does not help: its table needs RESNAPSHOT."""
 
     def __init__(self, collection: str, damages: tuple[Damage, ...]) -> None:
         self.damages, self.named = damages, in_collection(collection, damages)
@@ -52,7 +52,7 @@ def told(damages: tuple[Damage, ...]) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """What a library says, without the structures and stacks that it prints behind it."""
+    """A library's message without the structures and stack traces that it appends."""
     if isinstance(error, MzShareError):
         return error.message
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -60,7 +60,7 @@ def brief(error: BaseException) -> str:
 
 
 def unreadable(uri: str, collection_id: str, error: Exception) -> BadCollection | WarehouseUnreachable:
-    """Why a collection cannot be loaded: its log is damaged, or something else is wrong that may pass."""
+    """Why a collection cannot be loaded: its log is damaged, or the warehouse cannot be reached at present."""
     if not fault_of(error):
         try:
             if damages := tuple(LogCheck(log.open_filesystem(uri)).damages):
@@ -72,14 +72,14 @@ def unreadable(uri: str, collection_id: str, error: Exception) -> BadCollection 
 
 @dataclass(frozen=True)
 class Added:
-    """A data file as the log knows it; ``rows`` is None where it does not say."""
+    """A data file as the log describes it; ``rows`` is None if the log does not say."""
 
     size: int
     rows: int | None
 
 
 class LogCheck:
-    """All of a log that can be read, and what cannot."""
+    """Everything of a log that can be read, and a list of what cannot."""
 
     def __init__(self, filesystem: pafs.FileSystem) -> None:
         self._files = filesystem
@@ -93,7 +93,7 @@ class LogCheck:
 
     @property
     def base(self) -> int:
-        """The version that all others follow from: a checkpoint's, where the oldest entries were let go of."""
+        """The oldest version that can be loaded: 0, or that of a checkpoint if older entries were removed."""
         oldest = min(self.listed.entries, default=0)
         return 0 if oldest == 0 else min(self.listed.checkpoints, default=0)
 

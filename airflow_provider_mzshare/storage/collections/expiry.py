@@ -1,4 +1,4 @@
-"""Removal of what no read from ``since`` on can need. It never touches a file that may still be on its way in."""
+"""Removes files that no read from ``since`` on can need. Never removes a file that may still be committed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.durability import sync_filesystem
 
 MIN_AGE_UNNAMED = timedelta(hours=24)
-"""Twice the age at which a writer gives its own files up."""
+"""Twice the age at which a writer no longer commits its own files."""
 GRACE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Expiry:
-    """What went, or in a dry run would go; paths relative to the collection."""
+    """What was removed, or in a dry run would be; paths are relative to the collection."""
 
     data_files: tuple[str, ...] = ()
     log_files: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ def expire(
 
     :param now: an aware time; ages are taken against storage's own times.
     """
-    # Listed before the log is read: a file committed in between counts as named.
+    # The folder is listed before the log is read: a file that is committed in between is known to be named.
     present = audit.data_files(collection)
     collection.refresh()
     if not 0 <= keep_from_version <= collection.delta_version:
@@ -54,9 +54,9 @@ def expire(
     data = _unneeded_data(collection, keep_from_version, present, now - min_age_unnamed)
     log = _unneeded_log(collection, keep_from_version)
     if not dry_run and (data or log):
-        # What is kept must be on the disk before what it replaces goes.
+        # What is kept must be on the disk before the files that it replaces are removed.
         sync_filesystem(collection.root)
-        # Data first: an entry tells a file that was once named from one in flight, also after a crash in between.
+        # Data first: after a crash, the log entry still tells a file that was named once from one not yet committed.
         for info in (*data, *log):
             with contextlib.suppress(FileNotFoundError):
                 collection.filesystem.delete_file(info.path)
@@ -73,12 +73,12 @@ def _has_stood(collection: Collection, version: int, since: datetime) -> bool:
 def _unneeded_data(
     collection: Collection, keep_from: int, present: list[pafs.FileInfo], written_before: datetime
 ) -> list[pafs.FileInfo]:
-    """Files that the log has let go of at any age; files never named only when they are old.
+    """Files that the log has removed, of any age; files that no entry ever named, only if they are old.
 
-    A file that was let go of never comes back. What earlier runs have dealt with is no longer in the log, so only the
-    entries since then are read; the rest of the log is, when old files are there that nobody seems to know.
+    A removed file is never added again. Entries that earlier runs have used are no longer in the log, so only newer
+    entries are read. All entries since ``keep_from`` are read only if there are old files that nothing names.
     """
-    # Loading the version that is kept proves that it can be read without what goes.
+    # Loading the version that is kept proves that it can be read without the files that are removed.
     gone = audit.removed_files(collection, to_version=keep_from) - set(audit.active_files(collection, keep_from))
     old = [i for i in present if i.path not in gone and i.mtime <= written_before]
     known = set(audit.active_files(collection, collection.delta_version)) if old else set()
@@ -89,9 +89,9 @@ def _unneeded_data(
 
 
 def _unneeded_log(collection: Collection, keep_from: int) -> list[pafs.FileInfo]:
-    """Everything below the newest checkpoint that ``keep_from`` can be read from; nothing where there is none."""
+    """Log files before the newest checkpoint that ``keep_from`` can be loaded from; none without such a checkpoint."""
     log = deltalog.list_log(collection.filesystem)
-    # Readers fail where the checkpoint that they are pointed to is missing, even if a newer one is there.
+    # Readers fail if the checkpoint that ``_last_checkpoint`` names is missing, even if there is a newer one.
     pointed = deltalog.last_checkpoint(collection.filesystem)
     usable = (
         v for v in sorted(log.checkpoints, reverse=True) if v <= keep_from and pointed is not None and v <= pointed
@@ -103,7 +103,7 @@ def _unneeded_log(collection: Collection, keep_from: int) -> list[pafs.FileInfo]
 
 
 def _is_whole(collection: Collection, path: str) -> bool:
-    """Can this checkpoint stand alone? It must give protocol, metadata and our transaction, not only open."""
+    """Is this checkpoint complete without older entries? It must have protocol, metadata and our transaction."""
     table = deltalog.checkpoint_columns(collection.filesystem, path, ("protocol", "metaData", "txn"))
     return table is not None and any(
         txn and txn.get("appId") == collection.collection_id for txn in table.column("txn").to_pylist()

@@ -1,4 +1,4 @@
-"""The error for a storage that is full, read-only or away, and the looks that find it. It is nobody's failure."""
+"""The error for a storage that is full, read-only or away, and the checks that find it. No table is to blame."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS: dict[Fault, str] = {"full": "has no room", "read_only": "is read-only", 
 
 
 class StorageFault(TransientError):
-    """Whoever meets it waits until it is over: no table leaves for it, and no attempt is counted.
+    """The app waits until it is over: no table leaves because of it, and no attempt is counted.
 
     :param place: a path or URI. :param what: what it is for.
     """
@@ -31,7 +31,7 @@ class SparkLost(JobFailed):
 
 
 def warehouse_fault(root: str, error: BaseException) -> StorageFault | None:
-    """The error as the warehouse's own, if that is what it is."""
+    """The StorageFault for an error that the warehouse caused; None for any other error."""
     if isinstance(error, StorageFault):
         return error
     fault = fault_of(error)
@@ -47,7 +47,7 @@ def check_takes_files(what: str, place: str) -> None:
 
 
 def check_room(root: str, size: int) -> None:
-    """Raise StorageFault when a local warehouse has not so many bytes left."""
+    """Raise StorageFault if a local warehouse has fewer than ``size`` bytes left."""
     path = local_path(root)
     if path is not None and (free := shutil.disk_usage(path).free) < size:
         raise StorageFault("the warehouse", root, "full", f"{size} bytes are needed, {free} are left")
@@ -56,7 +56,7 @@ def check_room(root: str, size: int) -> None:
 def check_mounted(root: str) -> None:
     """Raise StorageFault when a local warehouse that has had collections is gone or empty.
 
-    Without its disk it would be taken for one whose folders were all deleted, and written to as a new one.
+    If its disk is not mounted, the folder is empty: it must not be written to as if it were a new warehouse.
     """
     path = local_path(root)
     if path is None:

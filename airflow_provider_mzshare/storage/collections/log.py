@@ -97,7 +97,7 @@ def list_log(filesystem: pafs.FileSystem) -> LogFiles:
 
 
 def last_checkpoint(filesystem: pafs.FileSystem) -> int | None:
-    """The checkpoint that readers begin with; None where nothing points to one."""
+    """The checkpoint that readers begin with, from ``_last_checkpoint``; None if there is no such file."""
     try:
         with filesystem.open_input_file(f"{LOG}/_last_checkpoint") as file:
             return int(json.loads(file.read())["version"])
@@ -109,7 +109,7 @@ def checkpoint_columns(filesystem: pafs.FileSystem, path: str, names: Sequence[s
     """Columns of a checkpoint, each with a value somewhere; None where it cannot give them."""
     try:
         with filesystem.open_input_file(path) as file:
-            # In this thread alone: Arrow's own could let go of the file's bytes after the interpreter has ended.
+            # Only in this thread: Arrow's threads could release the file's bytes after the interpreter has ended.
             table = pq.ParquetFile(file, pre_buffer=False).read(list(names), use_threads=False).select(list(names))
     except (OSError, ValueError, KeyError) as error:
         if fault_of(error):
@@ -120,7 +120,7 @@ def checkpoint_columns(filesystem: pafs.FileSystem, path: str, names: Sequence[s
 
 
 def find_tick(filesystem: pafs.FileSystem, app_id: str, mz_timestamp: int, *, newest: int) -> TickCommit | None:
-    """The entry that carries a tick, looked for backwards from ``newest``; None where no entry that is left does.
+    """The entry that carries a tick, searched backwards from ``newest``; None if no remaining entry does.
 
     A tick's version is never "the newest version after my commit": a compaction may have come between.
     """

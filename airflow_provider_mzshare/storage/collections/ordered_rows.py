@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 PART_ROWS = 500_000
 PART_BYTES = 128 << 20
-"""A part is at most so large, and never more than one row if that is larger."""
+"""The largest part. A single row may be larger; then it is a part by itself."""
 BATCH_ROWS = 16_384
 _BATCH_BYTES = 8 << 20
 _SAMPLE_ROWS = 16
 
 Place = tuple[Any, ...]
-"""The tick and what follows it in a collection; or only the first of these, which comes before all that begin so."""
+"""The values of the system columns, the tick first. A shorter place comes before all places that begin with it."""
 
 
 class Range(NamedTuple):
@@ -35,7 +35,7 @@ class Range(NamedTuple):
     upper: Place
 
     def rows(self, names: Sequence[str]) -> pc.Expression:
-        """The ticks are named besides: files are told apart by them."""
+        """The condition also names the ticks alone, so that files are skipped by their statistics."""
         tick = pc.field(names[0])
         within = (tick >= self.lower[0]) & (tick <= self.upper[0])
         return within & ~_before(self.lower, names) & _before(self.upper, names)
@@ -49,7 +49,7 @@ def _before(place: Place, names: Sequence[str]) -> pc.Expression:
 
 
 class Ordered:
-    """:param columns: what is given of each row."""
+    """:param columns: the columns to return."""
 
     def __init__(
         self, snapshot: Snapshot, columns: Sequence[str], *, rows: int = PART_ROWS, size: int = PART_BYTES
@@ -59,7 +59,8 @@ class Ordered:
         self._order = [(name, "ascending") for name in self._names]
         self._scanned = [*columns, *(name for name in self._names if name not in columns)]
         self._row_bytes = 0.0
-        """The largest mean of a batch so far: the next ones are cut by it. Files do not tell: they are compressed."""
+        """Bytes per row, the largest mean of a batch so far: it sizes the next batches. Files are compressed, so their
+        size does not help."""
 
     def batches(self, limit: int | None = None) -> Iterator[pa.RecordBatch]:
         left = limit
@@ -75,7 +76,7 @@ class Ordered:
                         return
 
     def _parts(self) -> Iterator[Range]:
-        """By what is cheap to know: how many rows each tick has."""
+        """Cut between ticks, by how many rows each tick has: that is cheap to count."""
         counts: dict[int, int] = {}
         for batch in self._snapshot.scan([TICK], batch_rows=BATCH_ROWS):
             for tick, count in zip(*np.unique(batch.column(0).to_numpy(), return_counts=True), strict=True):
@@ -98,7 +99,7 @@ class Ordered:
         yield from table.sort_by(self._order).select(self._columns).to_batches(max_chunksize=BATCH_ROWS)
 
     def _read(self, part: Range) -> pa.Table | None:
-        """None where it is too large and can be cut."""
+        """The part's rows; None if they are too many and the part can be cut."""
         kept: list[pa.RecordBatch] = []
         rows = size = 0
         if not self._row_bytes:

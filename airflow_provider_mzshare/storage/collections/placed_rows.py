@@ -31,7 +31,7 @@ class PlacedRows:
         self, root: str, collection_id: CollectionId, version: int, place: Place, schema: pa.Schema | None = None
     ) -> None:
         self._id, self._place, self._schema = collection_id, place, schema or errors_schema(place)
-        # A table that joined and got no rows yet may be without its folders.
+        # A table that has just joined may have no folders yet.
         exists = version > 0 or collection_exists(root, collection_id)
         self._snapshot: Snapshot | None = open_snapshot(root, collection_id, version, schema) if exists else None
 
@@ -40,7 +40,7 @@ class PlacedRows:
         return list(self._read(self._schema.names, self._within(lane, lower, upper)).to_batches())
 
     def first_outside(self, covered: Mapping[Lane, tuple[int, int]]) -> tuple[Any, ...] | None:
-        """The place of the first row that no range holds."""
+        """The place of the first row that is in none of the ranges."""
         ranges = [self._within(lane, *ends) for lane, ends in covered.items()]
         strays = self._read(self._place.names, ~reduce(or_, ranges) if ranges else None)
         first = strays.sort_by([(name, "ascending") for name in self._place.names]).slice(0, 1).to_pylist()

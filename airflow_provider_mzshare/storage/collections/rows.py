@@ -67,7 +67,7 @@ def read_spark(
 
 
 def _spark_column(frame: DataFrame, name: str, shape: pa.Schema | None) -> Column:
-    """NULL in a collection that has not got the column yet."""
+    """NULL if the collection does not have the column yet."""
     if shape is None or name in frame.columns:
         return frame[spark_name(name)]
     from pyspark.sql.functions import lit
@@ -107,7 +107,7 @@ class Snapshot:
     def scan(
         self, columns: Sequence[str], only: pc.Expression | None = None, *, batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The same a batch at a time; only a few are held."""
+        """The same, one batch at a time; only a few batches are in memory."""
         if self.native:
             ahead = {"batch_readahead": 2, "fragment_readahead": 4}
             yield from self.dataset.to_batches(list(columns), filter=only, batch_size=batch_rows, **ahead)
@@ -139,7 +139,7 @@ def open_snapshot(root: str, path: str, version: int, shape: pa.Schema | None = 
 
 
 def native_filesystem(uri: str) -> pafs.FileSystem | None:
-    """Arrow's own file system below ``uri``; None where it knows none for the scheme."""
+    """Arrow's own file system for ``uri``; None if Arrow has none for its scheme."""
     path = local_path(uri)
     if path is not None:
         return pafs.SubTreeFileSystem(abspath(path), pafs.LocalFileSystem())

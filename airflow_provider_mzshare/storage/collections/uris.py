@@ -1,4 +1,4 @@
-"""Where collections lie in a warehouse; for whoever only names them, without what opens them."""
+"""Where collections are in a warehouse. Imports nothing that opens them, for modules that only need the path."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def python_values(column: pa.Array) -> list[Any]:
 
 
 def with_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same with text in place of columns that hold what Python's dates cannot; near values as Arrow writes them."""
+    """The same, with text columns for dates and times that Python's dates cannot hold."""
     columns = list(batch.columns)
     for number, column in enumerate(columns):
         values = python_values(column) if _is_date(column) and not _is_in_reach(column) else None

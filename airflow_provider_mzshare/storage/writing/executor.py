@@ -58,7 +58,7 @@ PARTITIONS_PER_TASK = 100
 COMMIT_THREADS = 8
 
 NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, GroupTooShort, PlanAgain, StorageFault, Crashed)
-"""What ends the attempt as a whole, whichever member met it."""
+"""Errors that end the whole attempt, whichever member they occur for: no table is to blame."""
 
 
 class MemberFailed(TransientError):
@@ -71,7 +71,7 @@ class MemberFailed(TransientError):
 
 @dataclass
 class Executed:
-    """How the members of a group ended, who failed, and what it cost."""
+    """How the members of a group ended, which of them failed, and statistics."""
 
     outcomes: dict[ItemId, Outcome] = field(default_factory=dict)
     failures: dict[ItemId, str] = field(default_factory=dict)
@@ -116,7 +116,8 @@ class TickExecutor:
         self._commits.check_log()
 
     def open(self, members: Sequence[Member]) -> None:
-        """A table that joins without data is readable all the same; what fails here fails in its first tick again."""
+        """Make the collections of new members, so that a table without rows can be read. A failure here is ignored: it
+        occurs again in the table's first tick."""
         with suppress(MzShareError):
             self._commits.recall(members)
             for member in members:
@@ -130,21 +131,21 @@ class TickExecutor:
         self._commits.tidy()
 
     def records_read(self) -> int:
-        """By the pass that runs now; any thread may ask."""
+        """Records read by the pass that runs now. Any thread may ask."""
         running = self._running
         return running.records_read() if running else 0
 
     def tasks(self, group: TickGroup) -> int:
-        """Into how many tasks the pass over a group is split; a bounded read does well to give as many."""
+        """Into how many tasks the pass over a group is split. A bounded read should have as many partitions."""
         wanted = max(-(-group.records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
         return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
 
     def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
         """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.
 
-        StorageFault when that was the storage's doing: then nobody has failed, and nothing is to be counted.
+        StorageFault when the storage caused the failure: then no member has failed, and no attempt is counted.
 
-        ``read`` is asked only when something must be read: a replay that finds everything done needs no upstream.
+        ``read`` is called only if something must be read: a replay that finds everything done needs no upstream.
         """
         try:
             return self._execute(group, members, read)
@@ -188,7 +189,7 @@ class TickExecutor:
         for member in members:
             try:
                 due = self._commits.due(group, member)
-            except Exception as error:  # whatever it is, it is this member's
+            except Exception as error:  # any error here belongs to this member
                 if ending := self._nobodys(error):
                     raise ending from error
                 result.failures[member.table_id] = self._reason(error)
@@ -226,7 +227,7 @@ class TickExecutor:
     def _pass_over(
         self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, result: Executed
     ) -> list[dict[str, Any]]:
-        """In Spark; or here, where that is much quicker, or when a record stops Spark's read, as at every attempt."""
+        """In Spark; or in this process, if that is much faster, or if a record makes every read by Spark fail."""
         write = partial(write_partition, plan_json=plan.to_json())
         records = self._reader.read_thin(group.lower, group.upper)
         if records is None:
@@ -273,7 +274,7 @@ class TickExecutor:
             raise ending
 
     def _reason(self, error: BaseException) -> str:
-        """Why a member failed. What is damaged is also marked as that: to try it again, or to resume, does not help."""
+        """Why a member failed. A damaged collection is also marked in the catalog: a retry or RESUME does not help."""
         if isinstance(error, DamagedCollection):
             with suppress(MzShareError):
                 self._store.note_damage(CollectionId(error.collection), told(error.named))
@@ -284,7 +285,7 @@ class TickExecutor:
 
 
 def _sweep(plan: FanoutPlan) -> None:
-    """Remove what tasks of a pass that failed have written: no commit will name it. Maintenance finds the rest."""
+    """Remove the files of a pass that failed: no commit will name them. Maintenance removes what is left."""
     for folder in {path for member in plan.members for path in (member.data_path, member.errors_path)}:
         with suppress(OSError, DeltaError):
             files = open_filesystem(folder)

@@ -1,4 +1,4 @@
-"""One table executed alone, to tell whose fault a failure is: what fails for every table, or none, is no table's."""
+"""Executes one table alone, to find out whether a failure is the table's own fault or has a shared cause."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def execute_one(
     read: Callable[[], DataFrame | None],
     diagnose: Callable[[Exception], MzShareError],
 ) -> Outcome:
-    """MemberFailed when it is the table's own fault; whatever else it raises is not, and the ticks wait."""
+    """Raises MemberFailed when it is the table's own fault. Any other error is not, and the ticks wait."""
     table_id: ItemId = member.table_id
 
     def once() -> Outcome:

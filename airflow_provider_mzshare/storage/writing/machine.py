@@ -22,14 +22,14 @@ SCRATCH = "Spark's scratch"
 
 
 class Machine:
-    """:param root: the warehouse. ``scratch`` is where Spark keeps what nobody needs after a stop."""
+    """:param root: the warehouse. ``scratch`` is where Spark keeps temporary files."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self._spark, self._root = spark, root
         self.scratch = str(spark.sparkContext.getConf().get("spark.local.dir") or tempfile.gettempdir())
 
     def storage_fault(self, error: BaseException) -> StorageFault | None:
-        """What the storage has to do with an error that is not ours, and so not told by a table's own files."""
+        """The StorageFault behind an error of a library, if the storage caused it."""
         if fault := fault_of(error):
             what, place = ("the warehouse", self._root) if isinstance(error, OSError) else (SCRATCH, self.scratch)
             return StorageFault(what, place, fault, short_reason(error))
@@ -62,7 +62,7 @@ class Machine:
         raise JobFailed(why)
 
     def check_pass(self, frame: DataFrame | None) -> None:
-        """Raise when the same read fails for no table at all: then the machinery is broken, not a table."""
+        """Run the same read without any table. Raise if that fails too: then the cause is shared by all tables."""
         if frame is None:
             return
         pass_over = partial(write_partition, plan_json=FanoutPlan(tick=0, members=()).to_json())

@@ -1,6 +1,6 @@
 """Commits groups of ticks to the collections of members, which it keeps open. It runs no Spark job.
 
-What the writers in ``writers`` have in common: they differ in what they find due, and on what they commit it.
+The base of both writers in ``writers``. They differ in what they find due, and in how they commit.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class MemberCommits(ABC):
         self._place = place
         self._open: dict[CollectionId, Collection] = {}
         self._columns: dict[CollectionId, pa.Schema] = {}
-        """Those that each was last seen to have."""
+        """The columns that each collection had when it was last looked at."""
         self._committed: set[CollectionId] = set()
-        """Collections whose newest commit may be this writer's own. The first is made even without rows, so that a late
-        one of a predecessor conflicts; a member that fails may come back after somebody else has written it."""
+        """Collections whose newest commit may be this writer's own. The first commit is made even without rows, so that
+        a late commit of an earlier app conflicts. A member that fails is removed: another app may write it then."""
         self._known: set[int] = set()
         self._last_written: Mapping[CollectionId, int] = {}
         self._upkeep = Upkeep(root, lambda: store.advance_since(holder), store.note_damage)
@@ -83,7 +83,7 @@ class MemberCommits(ABC):
 
     @abstractmethod
     def _standings(self, group: TickGroup, member: Member) -> Mapping[CollectionId, Standing] | Done:
-        """What the member's open collections hold of the group already, or how it ended if that is all of it."""
+        """What the member's collections hold of the group already; ``Done`` if they hold all of it."""
 
     @abstractmethod
     def _commit(
@@ -96,16 +96,16 @@ class MemberCommits(ABC):
     ) -> CommitResult: ...
 
     def begin(self, group: TickGroup, members: Sequence[Member]) -> None:
-        """A group is about to be executed."""
+        """Called before a group is executed."""
         self.note_known(group.mz_timestamp)
         self.recall(members)
         if self._open or self._last_written:
             check_mounted(self._root)
 
     def recall(self, members: Sequence[Member]) -> None:
-        """Before collections are opened: what the catalog knows of those that came since it was asked.
+        """Ask the catalog for the last commits of collections that are new to this writer, before they are opened.
 
-        A table that was cut over has a history that somebody else wrote.
+        A table that was cut over has commits of its backfill's app.
         """
         both = {collection_id for member in members for collection_id in (member.data, member.errors)}
         if both - self._open.keys() - self._last_written.keys():
@@ -140,7 +140,7 @@ class MemberCommits(ABC):
                 self._columns[collection_id] = schema
 
     def _opened(self, collection_id: CollectionId, schema: pa.Schema) -> Collection:
-        """A folder that was deleted or restored from a copy has lost rows: nothing may be written on top of that."""
+        """A folder that was deleted, or restored from an old copy, has lost rows: nothing may be added to it."""
         if not self._last_written.get(collection_id) and not collection_exists(self._root, collection_id):
             create_collection(self._root, collection_id, schema)
         collection = Collection.open(self._root, collection_id)
@@ -155,7 +155,7 @@ class MemberCommits(ABC):
     def check_log(self) -> None:
         """Raise CatalogBehind when any collection of the source holds a tick that the log does not know.
 
-        A collection that cannot be read is its table's trouble, in that table's next tick.
+        A collection that cannot be read is ignored here: its table fails in its next tick.
         """
         self._known.clear()
         self._last_written = self._store.last_written()
@@ -175,7 +175,7 @@ class MemberCommits(ABC):
     # ── a group ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def due(self, group: TickGroup, member: Member) -> Due | Done:
-        """What is to be written for the member, or how it ended if it holds the group already."""
+        """What has to be written for the member; ``Done`` if it holds the group already."""
         both = {member.errors, member.data}
         own = self._committed & both
         self._committed -= both
@@ -189,10 +189,10 @@ class MemberCommits(ABC):
         return Due(member, plan, frozenset(both - own), standings)
 
     def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
-        """Commit what the pass wrote; a member that could not be written raises, one that is to stop leaves."""
+        """Commit what the pass wrote. Raises if the member could not be written; ``Left`` if a bad record stops it."""
         own = _own_files(due.member, files, written_at)
         if files.error or files.first_error_at:
-            # What other tasks have written for it is named by no commit, and must not fill a disk that is full.
+            # No commit will name what other tasks have written for it: it must not take space on a full disk.
             self._discard(own)
         if files.fault and files.error:
             raise StorageFault("the warehouse", self._root, files.fault, files.error)
@@ -216,10 +216,10 @@ class MemberCommits(ABC):
             mine = own.pop(collection_id)
             noted = counted(due.member, files.rows(role), files.hash(role))
             if files.received is not None:
-                # Whoever finds this commit after a crash need not read again what was read for it.
+                # After a crash these numbers are taken from the commit: the records need not be read again.
                 noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
             result = self._commit(group, due, collection_id, mine, noted)
-            # What somebody else has committed does not hold off a third: our next commit is forced then.
+            # After somebody else's commit, our next commit is made even without rows: a third writer must conflict.
             if not result.already:
                 own_commits.add(collection_id)
             written += due.standing(collection_id).found
@@ -236,11 +236,11 @@ class MemberCommits(ABC):
             discard(self._open[collection_id], written)
 
     def compact_all(self) -> None:
-        """Maintenance asks for it; it is done beside the next ticks, one collection after the other."""
+        """Maintenance asked for it. It is done during the next ticks, one collection after the other."""
         self._upkeep.compact_all(list(self._open))
 
     def tidy(self) -> None:
-        """After a group."""
+        """Called after each group."""
         self._upkeep.after_tick()
 
     def close(self) -> None:
@@ -265,7 +265,8 @@ class MemberCommits(ABC):
         return True
 
     def note_known(self, mz_timestamp: int) -> None:
-        """Asked anew at every start of the query: a catalog restored from a copy stops the query at its next mint."""
+        """Remember that the log has this tick. A catalog that was restored from an old copy stops the query at its next
+        mint, and the new query asks again."""
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         self._known.add(mz_timestamp)
@@ -279,12 +280,12 @@ def _own_files(member: Member, files: MemberResult, written_at: float) -> dict[C
 
 
 def counted(member: Member, rows: int = 0, hash_sum: int = 0) -> dict[str, str]:
-    """What a commit says of its rows."""
+    """What a commit's metadata say of its rows."""
     return {"mz_rows": str(rows), "mz_hash": f"{hash_sum:032x}", "mz_hash_version": str(member.hash_version)}
 
 
 def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:
-    """As the log entry says it: after a replay this is what is there, not what was read again."""
+    """From the log entry itself: after a replay it says what is in the collection, not what was read again."""
     mz_timestamp = metadata["mz_timestamp"]
     return Written(
         collection_id,

@@ -1,4 +1,4 @@
-"""What a table's spec asks of the fan-out: the same for whoever decodes its records, an app or a check."""
+"""What a table's spec asks of the fan-out: the same whether an app or a check decodes its records."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Pass:
-    """One that runs. ``counts`` is the folder in which its tasks tell; empty on a cluster."""
+    """A pass that runs. Its tasks write their counts into the folder ``counts``; empty on a cluster."""
 
     context: SparkContext
     job_group: str
     counts: str
 
     def records_read(self) -> int:
-        """Asked from a thread beside the work; starts no job. Whatever goes wrong, the work goes on: then 0."""
+        """Called from another thread; starts no Spark job. Returns 0 on any error, so that the work goes on."""
         try:
             return counted(self.counts) if self.counts else self._records_told()
         except Exception as error:  # noqa: BLE001  Spark may be on its way out, or the stage not begun
@@ -48,7 +48,7 @@ class Pass:
 
 @contextmanager
 def counted_pass(context: SparkContext, job_group: str, scratch: str | None) -> Iterator[Pass]:
-    """:param scratch: where tasks of this machine may tell; None when nobody will ask."""
+    """:param scratch: where tasks on this machine may write their counts; None when nobody will ask."""
     folder = _folder(context, scratch)
     try:
         yield Pass(context, job_group, folder)
@@ -62,5 +62,5 @@ def _folder(context: SparkContext, scratch: str | None) -> str:
         return ""
     try:
         return tempfile.mkdtemp(prefix="mzshare-counts-", dir=scratch)
-    except OSError:  # A full disk is met and told elsewhere.
+    except OSError:  # A full disk is reported elsewhere.
         return ""

@@ -1,4 +1,4 @@
-"""What a table's owner does beside its ticks: compact small files, move ``since``.
+"""What the app that writes a table does between its ticks: compact small files, move ``since``.
 
 One thing at a time, on a thread of its own: no tick waits for tidiness, and a failure costs nothing else. Files that
 ``since`` has passed are removed by maintenance, not here.
@@ -45,7 +45,7 @@ class Upkeep:
         self._commits[collection_id] += 1
 
     def compact_all(self, names: Iterable[CollectionId]) -> None:
-        """Whatever their number of commits."""
+        """All of them, however few commits they have had."""
         self._asked.update(dict.fromkeys(names))
 
     def after_tick(self) -> None:
@@ -66,7 +66,7 @@ class Upkeep:
             self._running = self._thread.submit(self._try, self._advance_since)
 
     def close(self) -> None:
-        """Wait for what runs: a compaction that is cut off leaves files that nobody names."""
+        """Wait for what runs: a compaction that is interrupted leaves files that no commit names."""
         self._thread.shutdown()
 
     def _try(self, step: Callable[[], None]) -> None:
@@ -80,7 +80,7 @@ class Upkeep:
         try:
             done = compact(Collection.open(self._root, name), min_files=min_files)
         except WarehouseUnreachable:
-            # Nobody else reads old files but readers.
+            # Compaction reads old files, which no tick reads: it may be the first to meet a damage.
             if damages := check_collection(self._root, name).damages:
                 self._note_damage(name, told(in_collection(name, damages)))
             raise

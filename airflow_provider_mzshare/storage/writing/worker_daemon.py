@@ -26,12 +26,12 @@ def preload() -> None:
     for name in (*PRELOADED, *filter(None, os.environ.get(VARIABLE, "").split(","))):
         import_module(name)
     for name in FORMATS:
-        with contextlib.suppress(FormatNotLoaded):  # its own tables fail, and say why
+        with contextlib.suppress(FormatNotLoaded):  # its own tables will fail, and say why
             format_named(name)
 
 
 def keep_archives() -> None:
-    """No archive changes while its app runs; one that comes later is read when it comes."""
+    """Archives do not change while the app runs. An archive that is added later is read when it is added."""
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
 
 

@@ -23,10 +23,10 @@ from airflow_provider_mzshare.storage.writing.member_commits import (
 
 
 class TickCommits(MemberCommits):
-    """An ingestion app's: one tick at a time, of which a collection holds all or nothing."""
+    """The writer of an ingestion app: one tick at a time, of which a collection holds all or nothing."""
 
     def _standings(self, group: TickGroup, member: Member) -> Mapping[CollectionId, Standing] | Done:
-        """Only a tick that was begun before can be there.
+        """Only a tick that was begun before can be in a collection already.
 
         Errors are committed before data: data that holds the tick means that the member is done.
         """
@@ -36,7 +36,7 @@ class TickCommits(MemberCommits):
         data = self._make_hold(tick, member, member.data)
         if not data.already:
             return {}
-        # Sealed: who is late with errors that have gone upstream since must conflict.
+        # An earlier app may be late with error rows whose records are gone upstream by now: its commit must conflict.
         errors = self._make_hold(tick, member, member.errors, noted=counted(member), force=not tick.repaired)
         results = {member.errors: errors, member.data: data}
         return done(member, (written_as(c, r.version, r.metadata) for c, r in results.items() if r.version is not None))
@@ -74,7 +74,7 @@ class TickCommits(MemberCommits):
 
 
 class GroupCommits(MemberCommits):
-    """A backfill's: many ticks at a time, each group on top of what a collection holds by then.
+    """The writer of a backfill: many ticks at a time, each group on top of what a collection holds by then.
 
     A commit holds exactly the ticks after the one that the collection held when the group was planned. So groups need
     not be the same ones after a crash: what is there is left out, and what the catalog has not heard of is reported.
@@ -84,16 +84,17 @@ class GroupCommits(MemberCommits):
         self._last_written = self._store.last_written()
 
     def _standings(self, group: TickGroup, member: Member) -> Mapping[CollectionId, Standing] | Done:
-        """Errors are committed before data, so they are looked at after: they are at least as far."""
+        """Errors are committed before data. So the data is looked at first: the errors are at least as far."""
         data = self._standing(group, self._open[member.data])
         errors = self._standing(group, self._open[member.errors])
         if data.after == group.number:
             return done(member, (*errors.found, *self._sealed(group, member, errors), *data.found))
-        # Without rows there was no commit: ticks that the data has are not due in the errors either.
+        # Errors without rows get no commit: the errors are complete for all ticks that the data has.
         return {member.data: data, member.errors: replace(errors, after=max(errors.after, data.after))}
 
     def _sealed(self, group: TickGroup, member: Member, errors: Standing) -> tuple[Written, ...]:
-        """The data holds the group; the errors may still be open for one who is late and read what has gone since."""
+        """The data holds the group. An earlier app may be late with error rows whose records are gone upstream by now:
+        an empty commit to the errors makes its commit conflict."""
         if errors.after == group.number:
             return ()
         upto = replace(errors, after=group.number - 1)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pyarrow.dataset
 import pytest
 from deltalake import DeltaTable
 
+from airflow_provider_mzshare import connect
 from airflow_provider_mzshare.control.catalog import Catalog
 from tests.integration.cli.conftest import Cli
 from tests.support.filled import Filled
-from tests.support.reading_page import examples, why_not
+from tests.support.postgres import Postgres
+from tests.support.reading_page import examples, rows_of, run
 
 TICKS = 4
 
@@ -57,21 +57,38 @@ def test_a_table_that_nothing_was_written_to_is_told(cli: Cli, filled: Filled) -
     assert answer.err == "note: nothing has been written to it yet\n"
 
 
-def test_the_examples_of_the_page_read_what_is_there(cli: Cli, filled: Filled) -> None:
-    path, ran = cli.ok("path", "orders").out.strip(), 0
-    for example in examples():
-        if "spark." in example:  # in tests/apps
-            continue
-        if why := why_not(example):
-            assert not find_spec(example.split()[1]), f"it can be run now: {why}"
-            continue
-        names: dict[str, Any] = {"path": path}
-        with mock.patch.dict(os.environ, cli.environment):
-            exec(example, names)
-        found = names["count"] if "count" in names else len(names["frame"])
-        assert found == TICKS, example
-        ran += 1
-    assert ran == 3
+@pytest.mark.parametrize(("section", "count"), [("pandas", 2), ("DuckDB", 2), ("Polars", 2)])
+def test_the_examples_of_the_page_read_what_mzshare_reads(cli: Cli, filled: Filled, section: str, count: int) -> None:
+    path, found = cli.ok("path", "orders").out.strip(), examples(section)
+    assert len(found) == count
+    with mock.patch.dict(os.environ, cli.environment), connect() as mz:
+        for example in found:
+            tick = 3 if "tick=3" in example else None
+            expected = mz.read("orders", tick=tick, columns=["id", "amount"]).to_pylist()
+            assert len(expected) == (tick or TICKS)
+            assert rows_of(run(example, path=path)["frame"]) == sorted(tuple(row.values()) for row in expected), example
+
+
+def test_the_example_for_python_counts_the_rows(cli: Cli, filled: Filled) -> None:
+    (example,) = examples("From Python")
+    with mock.patch.dict(os.environ, cli.environment):
+        assert run(example)["count"] == TICKS
+
+
+def test_a_sql_client_sees_where_tables_are(cli: Cli, filled: Filled) -> None:
+    on_sqlite, _ = examples("A SQL client")
+    ((name, location),) = run(on_sqlite, home=cli.home)["rows"]
+    assert (name, f"{cli.home}/warehouse/{location}") == ("orders", cli.ok("path", "orders").out.strip())
+
+
+def test_a_sql_client_sees_them_on_postgres_too(postgres: Postgres, postgres_template: str, tmp_path: Path) -> None:
+    _, on_postgres = examples("A SQL client")
+    with postgres.database(template=postgres_template) as url, Catalog(url) as catalog:
+        made = Filled(catalog, tmp_path)
+        made.table(made.source(), "orders", "id bigint")
+        (found,) = run(on_postgres, server=url.replace("+psycopg", ""))["rows"]
+    assert found[0] == "orders"
+    assert found[1]
 
 
 def test_the_files_of_a_folder_are_more_than_the_table(cli: Cli, filled: Filled) -> None:

@@ -12,11 +12,11 @@ from sqlalchemy.types import TypeDecorator
 from airflow_provider_mzshare.core.positions import Position
 
 COUNTED = BigInteger().with_variant(Integer(), "sqlite")
-"""SQLite counts up only plain integers."""
+"""SQLite generates numbers only for columns of the type INTEGER."""
 
 
 MOST = (1 << 63) - 1
-"""What a column of whole numbers holds. Positions have no such end: what is counted of them is cut off here."""
+"""The largest number that a column holds. Positions have no limit, so counts of their offsets stop here."""
 
 
 class PositionText(TypeDecorator[Position]):

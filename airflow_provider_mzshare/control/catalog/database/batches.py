@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SIZE = 5_000
-"""SQLite takes 32,766 values in one statement, Postgres 65,535; some of ours name each value twice."""
+"""SQLite takes 32,766 values in one statement, Postgres 65,535; some of our statements name each value twice."""
 
 
 def batches(values: Iterable[T], size: int = SIZE) -> Iterator[list[T]]:

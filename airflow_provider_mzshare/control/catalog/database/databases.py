@@ -47,7 +47,7 @@ _POSTGRES_DEFAULTS = {
 
 
 def parse_url(text: str) -> URL:
-    """A URL we can work with; a relative file is made absolute, for apps run in other folders."""
+    """A URL that we support. A relative file name is made absolute, because apps run in other folders."""
     scheme, _separator, rest = text.partition("://")
     if scheme in ("sqlite", "sqlite+pysqlite"):
         return _file_url(rest)
@@ -150,7 +150,7 @@ def create_file(url: URL) -> None:
 
 
 def told(error: DBAPIError, url: URL) -> Exception:
-    """The error as ours where it is about reaching the database, else as it is."""
+    """One of our errors where the database cannot be reached; every other error unchanged."""
     where, cause = display_url(url), error.orig
     text = (str(cause).strip().splitlines() or ["connection lost"])[0]
     if isinstance(cause, sqlite3.Error):

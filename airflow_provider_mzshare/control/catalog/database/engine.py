@@ -35,7 +35,7 @@ class Catalog:
 
     @property
     def url(self) -> str:
-        """With its password: for handing on to an app, never for showing."""
+        """With its password: to be passed to an app, never to be shown."""
         return databases.render_url(self._url)
 
     @property
@@ -145,7 +145,7 @@ class Catalog:
 
 
 def _modes(engine: Engine) -> tuple[Engine, Engine]:
-    """The engine as it reads and as it writes, over the same connections."""
+    """Two engines over the same connections: one for transactions that read, one for those that write."""
     if engine.dialect.name == "sqlite":
         return engine, engine.execution_options(**{databases.BEGIN: "BEGIN IMMEDIATE"})
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True), engine

@@ -19,8 +19,8 @@ JobState = Literal[
 
 
 class CounterRow(Base):
-    """``item`` numbers the items; its row is also the lock of the namespace. ``backfills`` is the lock of who may start
-    the app of one, counts nothing, and is taken after a source's."""
+    """``item`` numbers the items; its row is also the lock of the namespace. ``backfills`` counts nothing: its row is
+    the lock for starting the apps of backfills, and is taken after a source's lock."""
 
     __tablename__ = "counters"
 
@@ -29,7 +29,7 @@ class CounterRow(Base):
 
 
 class ItemRow(Base):
-    """All kinds of items share one namespace; a dropped item keeps its id and gives its name free."""
+    """All kinds of items share one namespace; a dropped item keeps its id, and its name becomes free."""
 
     __tablename__ = "items"
 
@@ -71,11 +71,11 @@ class SourceRow(Base):
     lease_job: Mapped[JobId | None] = mapped_column(Text)
     lease_beat: Mapped[int]
     compaction_asked: Mapped[int] = mapped_column(server_default="0")
-    """Grows each time maintenance asks the holder to compact."""
+    """Grows by one each time maintenance asks the app that holds the source to compact."""
 
 
 class Progress:
-    """How far one generation of a table has come, and who brings it on."""
+    """How far one generation of a table has come, and the backfill that fills it, if any."""
 
     generation: Mapped[int]
     status: Mapped[TableStatus] = mapped_column(Text)
@@ -101,9 +101,9 @@ class TableRow(Progress, Base):
     spec_version: Mapped[int]
     start: Mapped[Position] = mapped_column(PositionText)
     start_tick: Mapped[int] = mapped_column(server_default="1")
-    """Its first tick: what a new generation begins with."""
+    """The table's first tick. A new generation begins with the same tick."""
     since_noted: Mapped[int] = mapped_column(server_default="0")
-    """``since`` as maintenance found it at ``since_noted_at``: once that is long enough ago, what is older may go."""
+    """``since`` as maintenance found it at ``since_noted_at``: when that is long ago, older data may be removed."""
     since_noted_at: Mapped[int] = mapped_column(server_default="0")
 
 
@@ -151,9 +151,9 @@ class BackfillRow(Base):
     lease_job: Mapped[JobId | None] = mapped_column(Text)
     lease_beat: Mapped[int]
     alone: Mapped[bool] = mapped_column(server_default=false())
-    """Split off from one whose app died time after time: it is not merged with others."""
+    """It was split off from a backfill whose app died several times in a row, so it is never merged with others."""
     queued_at: Mapped[int | None]
-    """Its place in the queue for an app: set when it was to be started and too many ran, until it is started."""
+    """Its place in the queue: when it should have got an app but too many backfills ran. NULL once it is started."""
 
 
 class BackfillTableRow(Base):
@@ -165,7 +165,7 @@ class BackfillTableRow(Base):
     table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True)
     generation: Mapped[int]
     heals: Mapped[bool]
-    """The generation had ticks before."""
+    """The generation had ticks before it stalled: this backfill heals it."""
     from_tick: Mapped[int]
     from_position: Mapped[Position] = mapped_column(PositionText)
     rows: Mapped[int]
@@ -173,14 +173,14 @@ class BackfillTableRow(Base):
     data_hash: Mapped[str]
     errors_hash: Mapped[str]
     records: Mapped[int]
-    """Offsets it has gone through, in groups that took ``busy_ms`` together: its rate."""
+    """Offsets it has gone through, in groups that took ``busy_ms`` in all. The rate is computed from both."""
     busy_ms: Mapped[int]
     ahead: Mapped[int] = mapped_column(server_default="0")
-    """Offsets past the table's position that some run has read already: progress within a group, for people."""
+    """Offsets after the table's position that some run has read already: progress within a group, shown to people."""
     groups: Mapped[int] = mapped_column(server_default="0")
-    """How many that had records: what the rate was measured in."""
+    """Groups that had records: the rate was measured over these."""
     asked_as: Mapped[BackfillId] = mapped_column(Text, server_default="")
-    """The backfill that it was asked for with: another one, where that was merged into this."""
+    """The backfill that the table was asked for with. It differs from ``backfill_id`` after a merge."""
 
 
 class CertificateRow(Base):
@@ -222,7 +222,7 @@ class CollectionRow(Base):
     path: Mapped[str]
     created_at: Mapped[int]
     hash_version: Mapped[int] = mapped_column(server_default="1")
-    """Of all its hashes: in its commits, and in what backfills and certificates have summed up of them."""
+    """How its rows are hashed: in its commits, and in the sums that backfills and certificates hold."""
 
     __table_args__ = (UniqueConstraint("table_id", "generation", "role"),)
 
@@ -284,7 +284,7 @@ class CommitRow(Base):
     rows: Mapped[int]
     hash: Mapped[str]
     first_timestamp: Mapped[int] = mapped_column(server_default="0")
-    """The time of the first tick it carries: a backfill writes several ticks in one commit."""
+    """The time of the first tick it carries, since a backfill writes several ticks in one commit."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
 
@@ -304,7 +304,7 @@ class JobRow(Base):
     master: Mapped[str | None]
     host: Mapped[str | None]
     machine: Mapped[str | None]
-    """What ``pid`` is a number of; NULL for runs from before it was noted."""
+    """The machine and boot that ``pid`` belongs to; NULL for runs from before it was recorded."""
     pid: Mapped[int | None]
     pid_started: Mapped[float | None]
     folder: Mapped[str]
@@ -316,6 +316,6 @@ class JobRow(Base):
     error: Mapped[str | None]
     exit_code: Mapped[int | None]
     ui_url: Mapped[str | None]
-    """Of Spark's own pages, where they are switched on."""
+    """The address of Spark's own pages, where they are switched on."""
 
     __table_args__ = (Index("jobs_source", "source_id", "number"), Index("jobs_backfill", "backfill_id", "number"))

@@ -52,7 +52,7 @@ class ProgressRow(Base):
 
 
 class OutputRow(Base):
-    """Which output an old-style source has as its own relation."""
+    """The output whose rows an old-style source shows under its own name."""
 
     __tablename__ = "outputs"
 
@@ -61,7 +61,7 @@ class OutputRow(Base):
 
 
 class DependencyRow(Base):
-    """A view reads these. That tables hang on their source is in their own row."""
+    """What each view reads. That a table depends on its source is in the table's own row."""
 
     __tablename__ = "dependencies"
 
@@ -80,7 +80,7 @@ class CommentRow(Base):
 
 
 class SystemSettingRow(Base):
-    """Flags and settings of the whole catalog that are not what they are by default."""
+    """Flags and settings of the whole catalog, as far as they differ from their defaults."""
 
     __tablename__ = "system_settings"
 
@@ -89,7 +89,7 @@ class SystemSettingRow(Base):
 
 
 class ReferenceRow(Base):
-    """What a source could export, as it was when it was asked last."""
+    """What a source could export when its upstream was last asked."""
 
     __tablename__ = "source_references"
 
@@ -103,7 +103,7 @@ class ReferenceRow(Base):
 
 
 class MigrationRow(Base):
-    """One source that was moved from the old syntax to the new, with all that is needed to take it back."""
+    """One source that was migrated from the old syntax to the new, with everything that a rollback needs."""
 
     __tablename__ = "migrations"
 

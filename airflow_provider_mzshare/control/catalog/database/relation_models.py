@@ -17,7 +17,7 @@ class DefinitionRow(Base):
     id: Mapped[ItemId] = mapped_column(Text, ForeignKey("items.id"), primary_key=True)
     create_sql: Mapped[str]
     fingerprint: Mapped[str]
-    """Of all that the statement was printed from: when it is the same, so is the statement."""
+    """A hash of everything that the statement was printed from. If it has not changed, neither has the statement."""
 
 
 class StatisticsRow(Base):
@@ -31,4 +31,4 @@ class StatisticsRow(Base):
     updates_staged: Mapped[int] = mapped_column(server_default="0")
     updates_committed: Mapped[int] = mapped_column(server_default="0")
     offset_known: Mapped[int] = mapped_column(server_default="0")
-    """A source's: the end of its upstream when it was looked at last, summed over partitions."""
+    """Of a source: where its upstream ended when it was last asked, summed over partitions."""

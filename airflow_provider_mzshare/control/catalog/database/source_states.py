@@ -1,4 +1,4 @@
-"""A source's rows as the value that the rules decide upon, and its lock."""
+"""Loads a source's rows as the value that the rules decide upon, and takes the source's lock."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 
 def resume_table(session: Session, table_id: ItemId) -> BackfillId:
-    """A stalled table, or its stalled replacement, goes on where it stands: planned and carried out at once."""
+    """A stalled table, or its stalled replacement, gets a backfill that goes on at its position: planned and done."""
     state = _locked(session, table_id)
     return heal(session, state, arrival_plans.resume(state, table_id, get_table_item(session, table_id).display))
 
@@ -148,9 +148,9 @@ def retire_backfill(
 ) -> Sequence[ItemId]:
     """End a backfill before the cutover: its tables are stalled, to be resumed; its replacements are given up.
 
-    So are replacements that stalled under it: nothing else would ever let their tables be without them.
+    Replacements that stalled under it are given up too: nothing else would ever remove them.
 
-    :param only: of tables that were merged into it, those that were asked for together with one of these.
+    :param only: retire only tables that were asked for together with one of these; others were merged into it.
     """
     state = _locked_for(session, backfill_id)
     retired = rules.arriving(state, backfill_id) | _stalled_replacements(session, state, backfill_id)
@@ -186,7 +186,7 @@ def _stalled_replacements(session: Session, state: SourceState, backfill_id: Bac
 
 
 def isolate_tables(session: Session, backfill_id: BackfillId, died: JobId) -> Sequence[ItemId]:
-    """Each table of the backfill goes on in one of its own. None does, if another job came after the one that died."""
+    """Give each table of the backfill a backfill of its own. Does nothing if a newer job than ``died`` was started."""
     state, tables = _left_by(session, backfill_id, died)
     for table in tables.values():
         alone = _bring_up_again(session, state, table, alone=True)
@@ -195,7 +195,7 @@ def isolate_tables(session: Session, backfill_id: BackfillId, died: JobId) -> Se
 
 
 def abandon_tables(session: Session, backfill_id: BackfillId, died: JobId, reason: str) -> Sequence[ItemId]:
-    """The tables of the backfill stall, new generations too. None does, if another job came after the one that died."""
+    """Stall the tables and new generations of the backfill. Does nothing if a newer job than ``died`` was started."""
     state, tables = _left_by(session, backfill_id, died)
     for table in tables.values():
         _write(session, state, table, stalled(table, reason))
@@ -203,7 +203,7 @@ def abandon_tables(session: Session, backfill_id: BackfillId, died: JobId, reaso
 
 
 def _left_by(session: Session, backfill_id: BackfillId, died: JobId) -> tuple[SourceState, dict[ItemId, TableState]]:
-    """Behind the source's lock, where jobs are recorded too: nobody starts one meanwhile."""
+    """Takes the source's lock. Jobs are recorded behind the same lock, so nobody starts one meanwhile."""
     state = _locked_for(session, backfill_id)
     newest = last_jobs(session, state.source_id, 1, backfill_id=backfill_id)
     is_dead = [(job.id, job.is_active) for job in newest] == [(died, False)]

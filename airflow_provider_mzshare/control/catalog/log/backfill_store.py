@@ -78,7 +78,7 @@ class CatalogBackfillStore(BackfillStore):
             note_damage(session, collection_id, problem)
 
     def advance_since(self, holder: Holder) -> None:
-        """Nothing to do: the groups move it for a new table, and a healing one keeps what it had."""
+        """Nothing to do: groups move ``since`` of a new table, and a table that is healed keeps its ``since``."""
 
     # ── the lease ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

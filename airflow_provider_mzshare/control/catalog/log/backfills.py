@@ -36,7 +36,7 @@ class Arrival:
     name: Name
     generation: int
     replaces: bool
-    """It is filled beside the current generation, which goes on."""
+    """It is a new generation: the current one is written and read until the swap."""
     status: TableStatus
     position: Position
     next_tick: int
@@ -61,7 +61,7 @@ class Backfill:
     history_upper: Position
     lease: Lease
     tables: tuple[Arrival, ...]
-    """Those it still brings up; none when it is over."""
+    """The tables that it still brings up; none when the backfill is over."""
 
 
 def active_backfills(session: Session, source_id: ItemId | None = None) -> Sequence[Backfill]:
@@ -94,7 +94,7 @@ def last_backfill(session: Session, table_id: ItemId) -> BackfillId | None:
 
 
 def unfinished_backfill(session: Session, table_id: ItemId, generation: int) -> BackfillId | None:
-    """The newest that was to fill this generation, if it was not cut over from it."""
+    """The newest backfill that was to fill this generation, unless the generation was cut over from it."""
     newest = (
         select(BackfillRow.id)
         .join(BackfillTableRow, BackfillTableRow.backfill_id == BackfillRow.id)

@@ -60,7 +60,7 @@ def write_cutovers(session: Session, state: SourceState, minted: Minted, holder:
 
 
 def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -> None:
-    """The table's row takes the new generation's progress; the old one keeps answering for the time before."""
+    """The table's row takes the new generation's progress. The old generation answers reads as of earlier times."""
     old, new = state.tables[after.table_id], state.replacements[after.table_id]
     session.execute(
         insert(SwapRow).values(

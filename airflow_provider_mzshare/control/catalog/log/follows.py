@@ -46,7 +46,7 @@ def write_followed(
 
 
 def write_reading(session: Session, backfill_id: BackfillId, tables: Collection[ItemId], records: int) -> None:
-    """As far as any run has read: one that begins the group again does not set it back."""
+    """Keep the largest number that any run has reported: a run that begins the group again does not set it back."""
     further = update(BackfillTableRow).where(
         BackfillTableRow.backfill_id == backfill_id,
         BackfillTableRow.table_id.in_(tables),
@@ -97,7 +97,7 @@ def _count(
         "records": case((BackfillTableRow.records > MOST - moved, MOST), else_=BackfillTableRow.records + moved),
         "busy_ms": BackfillTableRow.busy_ms + round(busy),
         "groups": BackfillTableRow.groups + (1 if moved else 0),
-        # A group may be cut smaller than one that was begun before: what was told does not go back.
+        # This group may be smaller than one that was begun before: the progress that people see must not go back.
         "ahead": case((BackfillTableRow.ahead > moved, BackfillTableRow.ahead - moved), else_=0),
     }
     change(session, update(BackfillTableRow).where(*of_table).values(values), 1, f"backfill {backfill_id}")

@@ -22,7 +22,7 @@ def write_lease(session: Session, of: Leased, leased_id: str, before: Lease, aft
 
 
 def give_up_lease(session: Session, job: Job) -> None:
-    """Free what a job holds whose process is known to be gone. Takes the source's lock."""
+    """Release the lease of a job whose process is known to be gone. Takes the source's lock."""
     source = lock_source(session, job.source_id)
     query = select(BackfillRow).where(BackfillRow.id == job.backfill_id).execution_options(populate_existing=True)
     row = source if job.backfill_id is None else session.scalar(query)

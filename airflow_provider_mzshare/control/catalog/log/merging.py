@@ -1,4 +1,4 @@
-"""Makes one of backfills that wait, behind the source's lock: each is either untouched or left out."""
+"""Merges backfills that wait for an app, behind the source's lock. A backfill that has been started is left out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 
 def mergeable(session: Session, state: SourceState) -> list[tuple[BackfillId, ...]]:
-    """Groups of a source's backfills that no app was ever started for and that can be one; it takes them, last."""
+    """Groups of a source's backfills to merge, none of which ever had an app. The last of a group takes the others."""
     if len(state.backfills) < 2:
         return []
     started = set(session.scalars(select(JobRow.backfill_id).where(JobRow.backfill_id.in_(state.backfills))))
@@ -34,9 +34,9 @@ def mergeable(session: Session, state: SourceState) -> list[tuple[BackfillId, ..
 
 
 def merge_backfills(session: Session, source_id: ItemId, wanted: Collection[BackfillId]) -> Sequence[BackfillId]:
-    """Make one of those that still can be; which, that one last. None, if others were faster.
+    """Merge those that still can be, and return them; the last one has taken the others. Empty if others were faster.
 
-    Jobs are recorded behind the same lock: an app of one of them is there already, or finds only what is left.
+    Jobs are recorded behind the same lock: an app was started before, or finds the backfill as it is after the merge.
     """
     state = load_state(session, lock_source(session, source_id))
     for group in mergeable(session, state):
@@ -67,7 +67,7 @@ def _move(session: Session, state: SourceState, before: TableState, after: Table
     same = update(row).where(key == before.table_id, row.backfill_id == before.backfill_id, row.status == before.status)
     change(session, same.values(backfill_id=after.backfill_id), 1, f"table {before.table_id}")
     of_table = BackfillTableRow.table_id == before.table_id
-    # One that it had there before and left: nothing was ever written under it.
+    # The table may have a row there from an earlier time: nothing was ever written under it.
     left = delete(BackfillTableRow).where(of_table, BackfillTableRow.backfill_id == after.backfill_id)
     session.execute(left, execution_options=_NO_SYNC)
     wrote = update(BackfillTableRow).where(of_table, BackfillTableRow.backfill_id == before.backfill_id)

@@ -28,7 +28,7 @@ _RAN = exists().where(JobRow.backfill_id == BackfillRow.id)
 
 @dataclass(frozen=True)
 class Queued:
-    """A backfill that was to be started while too many ran. :param since: its place: who has the least is next."""
+    """A backfill that was to be started while too many ran. :param since: its place: the smallest is next."""
 
     backfill_id: BackfillId
     source_id: ItemId
@@ -82,16 +82,16 @@ def places(session: Session) -> dict[BackfillId, Place]:
 
 
 def since_of(session: Session, backfill_ids: Sequence[BackfillId]) -> dict[BackfillId, int]:
-    """Their places, in the queue or as they would be: one that was never started is as old as it is."""
+    """Their places in the queue, or those they would get: a backfill that never ran is placed by when it was made."""
     query = select(BackfillRow.id, BackfillRow.queued_at, BackfillRow.created_at, _RAN.label("ran"))
     found = session.execute(query.where(BackfillRow.id.in_(backfill_ids)))
     return {row.id: row.queued_at or (wall_ms() if row.ran else row.created_at) for row in found}
 
 
 def enter_queue(session: Session, source_id: ItemId, backfill_id: BackfillId, *, since: int | None = None) -> None:
-    """It waits from now on.
+    """The backfill waits for an app from now on.
 
-    :param since: its place; by default it keeps the one it has, or has a right to.
+    :param since: its place; by default the one that ``since_of`` says.
     """
     place = since_of(session, [backfill_id])[backfill_id] if since is None else since
     _set(session, backfill_id, place)

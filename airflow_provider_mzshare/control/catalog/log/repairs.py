@@ -63,7 +63,7 @@ def remove_pending_tick(session: Session, source_id: ItemId, number: int) -> Non
 
 
 def _undo_join(session: Session, table_id: ItemId, number: int) -> None:
-    """A table that joined without a backfill waits for the next tick; one that was cut over goes on by RESUME."""
+    """A table that joined without a backfill waits for the next tick. One that was cut over stalls; RESUME heals it."""
     cut_over = delete(CertificateRow).where(CertificateRow.table_id == table_id, CertificateRow.tick == number)
     certified = cast("CursorResult[Any]", session.execute(cut_over, execution_options=_NO_SYNC)).rowcount
     lost = {"status": status_after("live", "failed"), "reason": "the tick that cut it over was lost"}

@@ -15,7 +15,7 @@ from airflow_provider_mzshare.control.catalog.database.base import MOST
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog.state import Committed, Done, Outcome, Tick
 
-# Where nobody tells how many messages there were, offsets are counted; those of a database's log have no end.
+# Where the number of messages is not known, offsets are counted. Those of a database's log can exceed a column.
 _GROW = (
     " ON CONFLICT (id) DO UPDATE SET "
     f"messages_received = CASE WHEN statistics.messages_received > {MOST} - excluded.messages_received THEN {MOST} "
@@ -38,7 +38,7 @@ _NOTE_END = text(
 
 
 def count_tick(session: Session, source_id: ItemId, committed: Committed, stats: Mapping[str, float]) -> None:
-    """What the read of a tick that is being committed brought. One that is empty changes no counter."""
+    """Count what was read for a tick that is being committed. An empty tick changes no counter."""
     tick = committed.tick
     if tick.lower != tick.upper:
         messages, size = _received(tick, committed.outcomes.values(), stats)
@@ -46,19 +46,19 @@ def count_tick(session: Session, source_id: ItemId, committed: Committed, stats:
 
 
 def keep_current(session: Session, table_id: ItemId) -> None:
-    """Its generation is about to be replaced: what was counted of it could be read."""
+    """The table's generation is about to be replaced: keep its counts, as rows that could be read."""
     session.execute(_KEEP_CURRENT, {"id": table_id})
 
 
 def keep_replacement(session: Session, table_id: ItemId) -> None:
-    """Its new generation is about to be given up: it was written, and never read."""
+    """The table's new generation is about to be given up: keep its counts, as rows that were written and never read."""
     session.execute(_KEEP_REPLACEMENT, {"id": table_id})
 
 
 def _received(tick: Tick, outcomes: Iterable[Outcome], stats: Mapping[str, float]) -> tuple[int, int]:
-    """What the read of the tick brought: told by the pass, else by a commit that a predecessor made of it.
+    """Messages and bytes that were read for the tick: from the pass, else from a commit that an earlier app made of it.
 
-    Where nobody tells (nothing was read, or long ago), a record per offset is the best there is.
+    Where neither says (nothing was read, or an old version wrote it), one message per offset is assumed.
     """
     if "messages" in stats:
         return int(stats["messages"]), int(stats.get("bytes", 0))
@@ -70,5 +70,5 @@ def _received(tick: Tick, outcomes: Iterable[Outcome], stats: Mapping[str, float
 
 
 def note_end(session: Session, source_id: ItemId, known: int) -> None:
-    """The upstream's end, summed over partitions; it is not known to be less than it was."""
+    """Where the upstream ends, summed over partitions. The stored number never gets smaller."""
     session.execute(_NOTE_END, {"id": source_id, "known": min(known, MOST)})

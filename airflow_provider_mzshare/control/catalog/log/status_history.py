@@ -1,4 +1,4 @@
-"""The history of statuses as rows: the change that every tick may be, and its end. What they are is told elsewhere."""
+"""The history of statuses as rows: what a tick may add to it, and how old rows are removed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _FLIP = text(
 
 
 def note_flow(session: Session, source_id: ItemId, *, idle: bool) -> None:
-    """A tick was the first empty one, or the first that was not: one statement, since ticks are many.
+    """The source became idle, or stopped being idle. Only one statement, because this runs inside ticks.
 
-    Of a source that is anything else than running or idle, others note the change.
+    Where the last status is neither running nor idle, whoever changes that status writes the history.
     """
     now_is, was = ("idle", "running") if idle else ("running", "idle")
     session.execute(_FLIP, {"now": wall_ms(), "source": source_id, "now_is": now_is, "was": was})
 
 
 def prune_history(session: Session, before_ms: int) -> int:
-    """Remove changes from before; the last one of each object that is not dropped stays, since it still holds."""
+    """Remove older changes. The last change of each object that is not dropped stays: it is the present status."""
     newest = (
         select(func.max(StatusRow.number))
         .join(ItemRow, ItemRow.id == StatusRow.object_id)

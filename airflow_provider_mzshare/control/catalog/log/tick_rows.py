@@ -66,7 +66,7 @@ def write_minted(session: Session, state: SourceState, minted: Minted, holder: H
 
 
 def write_tick(session: Session, source_id: ItemId, tick: Tick) -> None:
-    """What changes while a tick is pending."""
+    """Write the counters that change while a tick is pending."""
     values = {"attempts": tick.attempts, "suspect": tick.suspect, "deaths": tick.deaths}
     change(session, _pending(source_id, tick).values(**values), 1, "the tick")
 
@@ -88,7 +88,7 @@ def write_committed(
 
 
 def _note_flow(session: Session, state: SourceState, tick: Tick) -> None:
-    """Something comes after nothing came, or the other way round; or it is the first tick at all."""
+    """Note that the source became idle, or stopped being idle; the first tick is always noted."""
     idle = tick.lower == tick.upper
     if state.last is None or idle != (state.last.lower == state.last.upper):
         note_flow(session, state.source_id, idle=idle)
@@ -133,7 +133,7 @@ def _advance(after: SourceState, table_id: ItemId, outcome: Done) -> dict[str, A
 
 
 def write_commits(session: Session, tick: Tick, commits: Sequence[Written]) -> None:
-    """``tick`` is the one that commits carry which do not name theirs."""
+    """:param tick: the tick of those commits that name none."""
     if commits:
         session.execute(
             insert(CommitRow),

@@ -69,7 +69,7 @@ class CatalogTickStore(TickStore):
             return members_of(session, current & (CollectionRow.generation == TableRow.generation), at)
 
     def collections(self) -> Sequence[CollectionId]:
-        """Of current generations: what a backfill fills is its own business."""
+        """Of current generations only: a backfill looks after the generations that it fills."""
         current = written_collections(self._source_id).where(CollectionRow.generation == TableRow.generation)
         with self._catalog.read() as session:
             return session.scalars(current.where(TableRow.backfill_id.is_(None))).all()

@@ -1,4 +1,4 @@
-"""The rows of backfills: tables are given to one. The caller owns the transaction and has the lock of the source."""
+"""The rows of backfills, and which tables each has. The caller owns the transaction and has the lock of the source."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bring_up(
     heals: bool,
     alone: bool = False,
 ) -> BackfillId:
-    """Give tables to the backfill of this transaction, so that all it asks for is read once; or to one ``alone``."""
+    """Give tables to the one backfill of this transaction, so that all are read for at once; or to one ``alone``."""
     backfill_id = _open_backfill(session, state, alone=True) if alone else _backfill_of(session, state)
     same = {
         "backfill_id": backfill_id,

@@ -1,4 +1,4 @@
-"""The collections of a table, two for each of its generations: named here, made in the warehouse by who writes them."""
+"""The collections of a table, two for each generation: named here, made in the warehouse by the app that writes."""
 
 from __future__ import annotations
 

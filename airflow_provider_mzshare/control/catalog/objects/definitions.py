@@ -48,7 +48,7 @@ class View(Item):
 
 
 class Comment(Spec):
-    """On a column of the object."""
+    """A comment on a column of the object."""
 
     object_id: str
     column: str
@@ -62,11 +62,11 @@ class Definitions(Spec):
     """The id of the table that the source itself stands for, while it is a legacy source of one output."""
     progress: Progress | None = None
     views: tuple[View, ...] = ()
-    """Those that read something of the source directly."""
+    """The views that read the source or something defined on it directly."""
     comments: tuple[Comment, ...] = ()
     """On columns of what may change its id or be dropped: the source, its output, its progress name."""
     others: Mapping[str, Name] = Field(default_factory=dict)
-    """What the views read besides, by id."""
+    """The names of everything else that the views read, by id."""
 
     def items(self) -> Iterator[Item]:
         yield self.source
@@ -79,7 +79,7 @@ class Definitions(Spec):
         return next((item for item in self.items() if item.id == item_id), None)
 
     def names(self) -> dict[str, Name]:
-        """By which name each id is known; a hidden output by its source's."""
+        """The name that each id is known by; a hidden output is known by its source's name."""
         known = {**self.others, **{item.id: item.name for item in self.items()}}
         return {**known, self.output: self.source.name} if self.output else known
 

@@ -1,4 +1,4 @@
-"""What hangs on an item: views on what they read, tables on their source, parts on the whole. Changes nothing."""
+"""What depends on an item: a view on what it reads, a table on its source, a part on the whole. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from airflow_provider_mzshare.control.catalog.objects.schemas import Bearer
 from airflow_provider_mzshare.core.ids import ItemId
 
 PARTS = ("subsource", "output", "progress")
-"""Kinds that belong to an old-style source: they go with it, without being asked for."""
+"""Kinds that belong to an old-style source: they are dropped with it, without CASCADE."""
 
 
 @dataclass(frozen=True)
 class Leaving:
-    """One item that goes when the asked ones go.
+    """One item that is dropped when the items are dropped that a user named.
 
-    :param why: ``asked``; ``part`` of an item that goes; ``dependent`` on one, which needs CASCADE.
+    :param why: ``asked``: the user named it. ``part`` of an item that is dropped. ``dependent`` on one: needs CASCADE.
     """
 
     item: Bearer
@@ -31,7 +31,7 @@ class Leaving:
 
 
 def leaving_with(session: Session, roots: Sequence[Bearer]) -> Sequence[Leaving]:
-    """The roots and all that cannot stay without them, in an order to drop it in: who depends goes first."""
+    """The roots and everything that cannot exist without them, in the order to drop them: dependents come first."""
     asked = {root.id for root in roots}
     hanging = _hanging_on(session, asked)
     ordered: list[Leaving] = []
@@ -52,7 +52,7 @@ def leaving_with(session: Session, roots: Sequence[Bearer]) -> Sequence[Leaving]
 
 
 def _hanging_on(session: Session, roots: Iterable[ItemId]) -> dict[ItemId, Sequence[Bearer]]:
-    """Of the roots and of all that hangs on them, what hangs on each directly. Asked once per step away from them."""
+    """The direct dependents of the roots and of all their dependents: one query for each step away from the roots."""
     found: dict[ItemId, Sequence[Bearer]] = {}
     asked = set(roots)
     while asked:
@@ -62,7 +62,7 @@ def _hanging_on(session: Session, roots: Iterable[ItemId]) -> dict[ItemId, Seque
 
 
 def direct(session: Session, item_ids: Collection[ItemId]) -> dict[ItemId, Sequence[Bearer]]:
-    """What hangs on each of these items directly: views, then tables, then parts, each oldest first."""
+    """The direct dependents of each of these items: views, then tables, then parts, each oldest first."""
     found: dict[ItemId, list[Any]] = {item_id: [] for item_id in item_ids}
     for some in batches(item_ids):
         for on, hanging in (

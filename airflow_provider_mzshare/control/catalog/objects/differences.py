@@ -16,7 +16,7 @@ _OPTIONS = {option.field: option for option in TABLE_OPTIONS.values()}
 
 
 def differences(present: Spec, wanted: Spec) -> list[str]:
-    """One text for each field of ``wanted`` that ``present`` has otherwise."""
+    """One text for each field in which ``wanted`` differs from ``present``."""
     found = []
     for field in type(wanted).model_fields:
         is_now, asked = getattr(present, field, None), getattr(wanted, field)

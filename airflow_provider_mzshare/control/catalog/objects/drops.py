@@ -20,7 +20,7 @@ _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 
 
 def drop_items(session: Session, leaving: Sequence[Bearer]) -> None:
-    """What hangs on them must be gone already, or be among them."""
+    """Everything that depends on these items must be dropped already, or be among them."""
     by_kind: dict[str, list[ItemId]] = {"names": [], "tables": [], "source": []}
     for item in leaving:
         kind = "source" if item.kind == "source" else "names" if item.kind in ("view", "progress") else "tables"
@@ -35,7 +35,7 @@ def drop_items(session: Session, leaving: Sequence[Bearer]) -> None:
 
 
 def _drop_names(session: Session, item_ids: Sequence[ItemId]) -> None:
-    """Of views and progress: they have no rows of their own."""
+    """Drop views and progress names. Only the dependencies of views are rows to delete; nothing else is stored."""
     for some in batches(item_ids):
         session.execute(delete(DependencyRow).where(DependencyRow.object_id.in_(some)), execution_options=_NO_SYNC)
     retire_items(session, item_ids)

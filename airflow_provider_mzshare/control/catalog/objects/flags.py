@@ -45,7 +45,7 @@ def _query_time(value: bool | str) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """:param read: a value in the one form it is stored in; raises ValueError unless it is one."""
+    """:param read: turns a value into the form in which it is stored; raises ValueError if it is no valid value."""
 
     default: str
     wanted: str
@@ -80,7 +80,7 @@ def query_ms(session: Session) -> int:
 
 
 def set_value(session: Session, name: str, value: str | None) -> None:
-    """In its stored form; None, or the default itself, leaves no row."""
+    """Set a value, in its stored form. None, or the default itself, removes the row."""
     session.execute(delete(SystemSettingRow).where(SystemSettingRow.name == name), execution_options=_NO_SYNC)
     if value is not None and value != SETTINGS[name].default:
         session.execute(insert(SystemSettingRow).values(name=name, value=value))

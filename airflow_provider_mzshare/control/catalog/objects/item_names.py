@@ -20,19 +20,19 @@ Name = tuple[str, str]
 
 
 def display_name(name: Name) -> str:
-    """As it must be written in SQL, and so wherever a command asks for a name."""
+    """The name as SQL writes it; commands take names in the same form."""
     schema, plain = name
     return quote(plain) if schema == DEFAULT_SCHEMA else f"{quote(schema)}.{quote(plain)}"
 
 
 def lock_namespace(session: Session) -> None:
-    """Definitions change one after the other: taken before any source's lock, so that none waits in a circle."""
+    """The lock for changes of definitions. It is taken before any source's lock, so that there is no deadlock."""
     definitions_change(session)
     session.execute(select(CounterRow.value).where(CounterRow.name == "item").with_for_update())
 
 
 def last_item_id(session: Session) -> ItemId:
-    """The newest that was given; ``u0`` before the first."""
+    """The newest id that was given to an item; ``u0`` before the first."""
     value = session.scalar(select(CounterRow.value).where(CounterRow.name == "item"))
     return ItemId(f"u{value or 0}")
 
@@ -47,7 +47,7 @@ def _next_number(session: Session, counter: str) -> int:
 
 
 def _last_of(session: Session, counter: str, count: int) -> int:
-    """The last of so many new numbers."""
+    """Take ``count`` new numbers from a counter, and return the last of them."""
     counted = update(CounterRow).where(CounterRow.name == counter).values(value=CounterRow.value + count)
     # Not synchronised: the counter is never held as an object.
     return session.execute(
@@ -56,7 +56,7 @@ def _last_of(session: Session, counter: str, count: int) -> int:
 
 
 def ensure_schema(session: Session, name: str) -> str:
-    """The id of the schema with this name, which is made if there is none; one that comes back has a new id."""
+    """The id of the schema with this name. It is created if there is none; after a drop it gets a new id."""
     found = session.get(SchemaRow, name, populate_existing=True)
     if found is not None and found.dropped_at is None:
         return found.id
@@ -75,7 +75,7 @@ def add_item(session: Session, kind: ItemKind, name: Name) -> ItemId:
 
 
 def add_items(session: Session, kind: ItemKind, names: Sequence[Name]) -> list[ItemId]:
-    """New items of one kind in this order, for the price of one."""
+    """New items of one kind in this order, by as many statements as one item takes."""
     for schema in dict.fromkeys(schema for schema, _plain in names):
         ensure_schema(session, schema)
     last, now = _last_of(session, "item", len(names)), wall_ms()
@@ -98,7 +98,7 @@ def add_items(session: Session, kind: ItemKind, names: Sequence[Name]) -> list[I
 
 
 def retire_item(session: Session, item_id: ItemId) -> None:
-    """Its name is free from here on."""
+    """Mark the item as dropped: its name is free from here on."""
     retire_items(session, [item_id])
 
 

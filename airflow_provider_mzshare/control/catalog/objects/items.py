@@ -148,7 +148,7 @@ def create_table(
 
 
 def check_same_table(session: Session, present: TableItem, source_id: ItemId, spec: TableSpec) -> None:
-    """Raise unless the table that is there is what was asked for."""
+    """Raise SpecConflict unless the existing table is the one that was asked for."""
     if present.source_id != source_id:
         source = get_source_item(session, present.source_id).display
         raise SpecConflict(present.display, f"it comes from source {source!r}")
@@ -156,7 +156,7 @@ def check_same_table(session: Session, present: TableItem, source_id: ItemId, sp
 
 
 def _present(session: Session, name: Name, kind: str, if_not_exists: bool) -> Item | None:
-    """What already bears the name, if that may be."""
+    """The item that already has this name, if IF NOT EXISTS allows it; NameTaken if not."""
     item = find(session, name)
     if item is not None and (item.kind != kind or not if_not_exists):
         raise NameTaken(display_name(name), item.kind, kind)
@@ -190,7 +190,7 @@ def set_desired(session: Session, source_id: ItemId, desired: Desired) -> None:
 
 
 def clear_stall(session: Session, source_id: ItemId, *, expect: str) -> bool:
-    """Make a source active again that is stalled for the reason ``expect``; False when it is not."""
+    """Make a source active again if it is stalled for the reason ``expect``; else return False."""
     source = lock_source(session, source_id)
     if source.status != "stalled" or source.reason != expect:
         return False
@@ -219,7 +219,7 @@ def drop_tables(session: Session, table_ids: Sequence[ItemId]) -> None:
 
 
 def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -> Sequence[TableItem]:
-    """Its holder is fenced at its next step. Tables are dropped too, and returned, or are a reason to refuse."""
+    """Its app is fenced at its next step. Its tables are dropped too, and returned, or the drop is refused."""
     lock_namespace(session)
     if get_source(session, source_id).status == "dropped":
         raise UnknownItem("source", source_id)

@@ -82,7 +82,7 @@ class TableItem(_Named):
     created_at: int
     kind: ItemKind = "table"
     damage: str | None = None
-    """What of its current generation was found damaged."""
+    """What is damaged in its current generation, if anything."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class ViewItem(_Named):
     id: ItemId
     name: Name
     query: str
-    """What it reads is named by id in it."""
+    """The query; it names what it reads by id."""
     created_at: int
     kind: Literal["view"] = "view"
 
@@ -115,7 +115,7 @@ def parse_table_spec(text: str) -> TableSpec:
 
 
 def find(session: Session, name: Name) -> Item | None:
-    """What bears this name now, or None. A hidden output has no name that anybody could use."""
+    """The item that has this name now, or None. A hidden output has no name that a user can write."""
     schema, plain = name
     bearer = select(ItemRow.id).where(
         ItemRow.schema_name == schema, ItemRow.name == plain, ItemRow.dropped_at.is_(None), ItemRow.kind != "output"
@@ -209,7 +209,7 @@ def list_sources(session: Session) -> Sequence[SourceItem]:
 
 def list_tables(session: Session, source_id: ItemId | None = None) -> Sequence[TableItem]:
     """All that are not dropped, oldest first; of one source or of all."""
-    # An output that was dropped with its source is known by a name that may be there a moment longer.
+    # An output is known by its source's name, whose row may be marked as dropped a moment later than the output's.
     present = tables().where(ItemRow.dropped_at.is_(None), TableRow.status != "dropped")
     query = present.order_by(ItemRow.number)
     if source_id is not None:

@@ -25,7 +25,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 
 
 def find_all(session: Session, names: Collection[Name]) -> dict[Name, Item]:
-    """What bears these names now; names that nobody bears are left out."""
+    """The items that have these names now; names that no item has are left out."""
     bearers: dict[ItemId, Name] = {}
     for some in batches(names):
         here = select(ItemRow.id, ItemRow.schema_name, ItemRow.name).where(

@@ -20,9 +20,9 @@ def rename_item(session: Session, item_id: ItemId, name: Name) -> None:
 
 
 def swap_items(session: Session, one: tuple[ItemId, Name], other: tuple[ItemId, Name]) -> None:
-    """Each with the name it has now. No reader sees a moment without either: it is one transaction."""
+    """Two items swap their names in one transaction: no reader sees a moment without either name."""
     (one_id, one_name), (other_id, other_name) = one, other
-    # The index of names is checked row by row, so one of them steps aside first.
+    # The unique index of names is checked row by row, so one of them gets a temporary name first.
     rename_item(session, one_id, (one_name[0], f"{NOBODYS_NAME}{one_id}"))
     rename_item(session, other_id, one_name)
     rename_item(session, one_id, other_name)

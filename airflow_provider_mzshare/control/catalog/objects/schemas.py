@@ -22,7 +22,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 
 RESERVED_PREFIXES = ("mz_", "pg_")
 NOBODYS_NAME = "\x01"
-"""No name may hold a control character: what is on its way from one name to another goes through this one."""
+"""A temporary name during a swap. Users cannot take it: no name may hold a control character."""
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 
 
@@ -74,7 +74,7 @@ def create_schema(session: Session, name: str) -> SchemaId:
 
 
 def drop_schema(session: Session, name: str) -> None:
-    """Empty but for what was dropped before; the default one only comes back empty."""
+    """The schema must be empty, except for dropped items. The default schema is created again at once."""
     gone = update(SchemaRow).where(SchemaRow.name == name).values(dropped_at=wall_ms())
     session.execute(gone, execution_options=_NO_SYNC)
     if name == DEFAULT_SCHEMA:
@@ -109,7 +109,7 @@ def swap_schemas(session: Session, one: str, other: str) -> None:
 
 
 def _move_items(session: Session, old: str, new: str) -> None:
-    """Dropped ones too: they were in the schema that is called so now."""
+    """Move all items of a schema to its new name. Dropped items move too, because they belong to the same schema."""
     session.execute(
         update(ItemRow).where(ItemRow.schema_name == old).values(schema_name=new), execution_options=_NO_SYNC
     )

@@ -1,4 +1,4 @@
-"""The rows of tables: many are added, or leave, for the price of one. The caller owns the transaction and the locks."""
+"""The rows of tables: many are added or dropped by as many statements as one. The caller has transaction and locks."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _row(state: SourceState, table: NewTable) -> dict[str, Any]:
 
 
 def remove_tables(session: Session, table_ids: Sequence[ItemId]) -> None:
-    """They leave at once, a pending tick included; their names are free."""
+    """The tables leave at once, also a pending tick; their names are free."""
     by_source = _by_source(session, table_ids)
     for source_id, of_source in by_source.items():
         lock_source(session, source_id)
@@ -101,7 +101,7 @@ def _by_source(session: Session, table_ids: Sequence[ItemId]) -> dict[ItemId, li
 
 
 def _first_open_tick(session: Session, source_id: ItemId) -> int:
-    """That is pending, else the one to come. Not the source's whole state: that is as long as its list of tables."""
+    """The pending tick, else the next one. The source's whole state is not loaded: it grows with its tables."""
     of_source = TickRow.source_id == source_id
     committed = session.scalar(select(func.max(TickRow.number)).where(of_source, TickRow.committed)) or 0
     pending = session.scalar(select(func.min(TickRow.number)).where(of_source, TickRow.number > committed))

@@ -33,7 +33,7 @@ class SpecVersion:
 
 
 def valid_at(tick: int | ColumnElement[int]) -> ColumnElement[bool]:
-    """The one row of a table's specs that is valid at a tick: what ``spec_versions.version_at`` says, for a join."""
+    """A join condition: the row of a table's specs that is valid at a tick, as ``spec_versions.version_at`` says."""
     other = SpecRow.__table__.alias()
     newest = (
         select(func.max(other.c.version))
@@ -50,7 +50,7 @@ def open_tick(source_id: ItemId) -> ColumnElement[int]:
 
 
 def valid_spec(stored: str, newest: str) -> TableSpec:
-    """A version as those take it who write or read: what its rows are is the version's, what is done the newest's."""
+    """A version for writers and readers: its own columns, with the newest version's handling of rows and errors."""
     return parse_table_spec(stored).handled_as(parse_table_spec(newest))
 
 
@@ -95,7 +95,7 @@ def change_spec(session: Session, state: SourceState, table_id: ItemId, spec: Ta
 
 
 def restate_spec(session: Session, table_id: ItemId, spec: TableSpec) -> None:
-    """The newest version in other words: its rows are what they were, so that it is the same one to every tick."""
+    """Write the newest version in another form. Its rows are the same, so it stays the same version for every tick."""
     text = spec.model_dump_json()
     same = update(SpecRow).where(SpecRow.table_id == table_id, SpecRow.version == _newest(table_id))
     for row in (same, update(TableRow).where(TableRow.id == table_id)):

@@ -134,7 +134,7 @@ def _write_items(session: Session, before: Definitions, after: Definitions) -> N
             retire_item(session, ItemId(item.id))
     moved = [i for i in before.items() if i.id in kept and kept[i.id].name != i.name]
     if len(moved) > 1:
-        # Names may change places among them: the index of names is checked row by row, so all step aside first.
+        # Items may swap names. The unique index of names is checked row by row, so all get a temporary name first.
         for item in moved:
             renames.rename_item(session, ItemId(item.id), (item.name[0], f"{NOBODYS_NAME}{item.id}"))
     for item in moved:

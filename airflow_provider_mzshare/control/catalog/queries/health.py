@@ -12,7 +12,7 @@ from airflow_provider_mzshare.control.sql.names import QualifiedName
 
 Health = Literal["starting", "running", "idle", "stalled", "lost", "stopped", "failed", "waiting"]
 _IDLE_TICKS = 3
-"""An app that misses so many of its own empty ticks is late."""
+"""An app is late when this many of its empty ticks are overdue."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Verdict:
 
 
 def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
-    """As ``judge_source``; of one that runs with nothing wrong, whether tables of it have stalled or are damaged."""
+    """As ``judge_source``. Of a source that runs well, the reason names tables that have stalled or are damaged."""
     verdict, job = judge_source(source, job_alive), source.job
     runs = job is not None and job.is_active and job_alive is not False and source.item.status != "stalled"
     return _with_stalled_tables(verdict, source) if runs else verdict
@@ -54,7 +54,7 @@ def _judge_running(source: SourceOverview, job: Job, name: str) -> Verdict:
         return Verdict("running", "it ends after its current tick")
     starting = job.state in ("launching", "starting")
     if job.error:
-        # While it runs, this is what holds it up at present.
+        # The error of a running job is what keeps it from going on at present.
         return Verdict("starting" if starting else "running", *hints.noted(job.error, name))
     if starting:
         return Verdict("starting")

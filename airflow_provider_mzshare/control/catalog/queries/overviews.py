@@ -30,7 +30,7 @@ from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus
 
 RATE_TICKS = 20
-"""A rate is taken over so many ticks."""
+"""How many ticks a rate is computed from."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class SourceOverview:
     rate: float | None
     """Offsets per second over the last ticks; None while there are too few."""
     tables: Mapping[str, int]
-    """How many per status; damaged ones count as that alone."""
+    """How many tables have each status; a damaged table is counted as damaged only."""
     job: Job | None
     """The newest of its ingestion app, running or ended."""
 
@@ -69,7 +69,7 @@ class ArrivalOverview:
 
     generation: int
     replaces: bool
-    """It is filled beside the current generation, which goes on."""
+    """It is a new generation: the current one is written and read until the swap."""
     status: TableStatus
     reason: str | None
     position: Position
@@ -78,18 +78,18 @@ class ArrivalOverview:
     behind: int
     """Offsets in them."""
     done: int
-    """Offsets that its backfill has gone through, of ``total`` up to the end of the log; within a group, has read."""
+    """Offsets that its backfill has executed, and read within the current group; of ``total`` up to the log's end."""
     total: int
     rate: float | None
     """Offsets per second while its backfill is at work; None before its first group with records."""
     backfill_id: BackfillId | None
     """None when it has stalled."""
     job: Job | None
-    """That of its backfill which runs, or else the newest."""
+    """The running job of its backfill, else the newest one."""
     samples: int = 0
     """Groups that the rate was measured in."""
     place: Place | None = None
-    """In the queue of backfills that wait for an app."""
+    """Its backfill's place in the queue for an app."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _statuses(session: Session, source_id: ItemId) -> Counter[str]:
 
 
 def current_overview(session: Session, source_id: ItemId) -> SourceOverview:
-    """Of two jobs launched at once the one that runs counts, not the newer one that found the source taken."""
+    """If two jobs were launched at once, ``job`` is the one that runs, not the newer one that found it running."""
     overview = source_overview(session, source_id)
     active = active_jobs(session, source_id, kind="ingest")
     return replace(overview, job=active[0]) if active else overview
@@ -161,7 +161,7 @@ def table_overviews(
 
 
 def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, ArrivalOverview]:
-    """Tables of a source that are being brought up, and new generations, also such as have stalled."""
+    """Tables and new generations of a source that are being brought up; stalled ones too."""
     state = load_state(session, get_source(session, source_id))
     coming = rules.arriving(state) | dict(state.replacements)
     jobs = {one: _backfill_job(session, source_id, one) for one in {t.backfill_id for t in coming.values()} if one}

@@ -86,7 +86,7 @@ def _time_of_tick(session: Session, table: TableItem, number: int) -> int:
 
 
 def _readable_ticks(session: Session, table: TableItem) -> tuple[int, int]:
-    """The first and the last; there is one, since the table has got one."""
+    """The first and the last tick that can be read. There is one, because the table has a committed tick."""
     within = TickRow.mz_timestamp.between(table.since, table.upper - 1)
     ends = select(func.min(TickRow.number), func.max(TickRow.number))
     first, last = session.execute(ends.where(TickRow.source_id == table.source_id, within)).one()
@@ -126,7 +126,7 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
 
 
 def _last_tick(session: Session, table: TableItem, condition: ColumnElement[bool]) -> TickRow | None:
-    """A backfill may be ahead of the tick's commit: what the table itself has is final."""
+    """Ticks that are only minted count too: a backfill may have written them already, and that is final."""
     found = select(TickRow).where(TickRow.source_id == table.source_id, condition)
     newest = found.order_by(TickRow.mz_timestamp.desc()).limit(1)
     return session.scalar(newest.execution_options(populate_existing=True))
@@ -157,7 +157,7 @@ def _collections(session: Session, table: TableItem, generation: int) -> dict[st
 def _check_final(session: Session, table: TableItem, collection_id: CollectionId, time: int) -> None:
     """A backfill that heals a table writes several ticks in one commit: no version holds only some of them.
 
-    A first time of 0 is none: an app that was still running when the schema was upgraded has noted no such thing.
+    A ``first_timestamp`` of 0 means unknown: an older app was still running when the catalog was upgraded.
     """
     group = session.execute(
         select(CommitRow.first_timestamp, CommitRow.mz_timestamp)
@@ -174,7 +174,7 @@ def _check_final(session: Session, table: TableItem, collection_id: CollectionId
 
 
 def version_at(session: Session, collection_id: CollectionId, time: int) -> int:
-    """That of the last log entry which carries a tick up to this one."""
+    """The version of the last log entry that carries a tick at or before this time."""
     last = (
         select(CommitRow.version)
         .where(CommitRow.collection_id == collection_id, CommitRow.mz_timestamp <= time)

@@ -1,4 +1,4 @@
-"""How tables stand to the logs of their sources: what readers of a name are given now. Changes nothing."""
+"""How far tables are behind the logs of their sources: what a reader gets now. Changes nothing."""
 
 from __future__ import annotations
 
