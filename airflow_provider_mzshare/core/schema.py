@@ -49,7 +49,7 @@ def system_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 DEFAULT_ENVELOPE = "none"
-"""The columns of a table that lists none: every record is one row."""
+"""The envelope of a table that names none: every record is one row."""
 
 
 @dataclass(frozen=True)

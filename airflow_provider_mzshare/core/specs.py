@@ -31,7 +31,7 @@ class Spec(BaseModel):
 
 
 class Start(Spec):
-    """Where a source begins. ``offsets`` is the resolved answer, written once at creation."""
+    """Where a source was asked to begin. Where it does begin is resolved once, when it is made, and kept beside it."""
 
     mode: Literal["earliest", "offset", "timestamp"] = "earliest"
     asked: dict[str, int] = Field(default_factory=dict)

@@ -23,7 +23,6 @@ from airflow_provider_mzshare.control.sql.durations import format_duration
 from airflow_provider_mzshare.control.views.view_errors import BadQuery
 
 _CANCELED, _READ_ONLY = "57014", "25006"
-_QUERYS_FAULT = (ProgrammingError, DataError, IntegrityError)
 _STEPS = 10_000
 """SQLite is asked so often, in its own instructions, whether its time is up."""
 

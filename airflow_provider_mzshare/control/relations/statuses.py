@@ -69,7 +69,7 @@ def source_standing(source: SourceOverview) -> Standing:
 
 
 def table_standing(table: TableOverview, source: SourceOverview) -> Standing:
-    """What stalls a table is its own; else it is as what brings it its rows is."""
+    """A stalled table has its own status and reason; any other table has the status of the app that feeds it."""
     item, of_source = table.item, source_standing(source)
     name = str(QualifiedName(*item.name))
     if item.damage:

@@ -105,6 +105,7 @@ def _check_column_name(name: str, clause: Clause) -> None:
 
 
 def check_table(table: values.CreateTable) -> None:
+    """All that can be said of it before its source and its reference are looked up."""
     check_output(values.Output(table.format, table.columns, table.include, table.envelope))
     for part in table.reference or ():
         _check_name(part, "a reference", Clause("reference"))

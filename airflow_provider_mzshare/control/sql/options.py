@@ -16,11 +16,12 @@ from airflow_provider_mzshare.control.sql.scanning import check_text, shown
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS as SOURCE_SETTINGS
 from airflow_provider_mzshare.core.specs import TABLE_OPTIONS as TABLE_OPTIONS
+from airflow_provider_mzshare.core.specs import LegacySpec
 
 TABLE_SETTINGS = {words: option for words, option in TABLE_OPTIONS.items() if option.changes}
 """Those of a table that can be changed later."""
-COLUMN_OPTIONS = {words: option for words, option in TABLE_OPTIONS.items() if option.type == "names"}
-"""Those that name columns; old syntax has them on sources and subsources too."""
+COLUMN_OPTIONS = {words: option for words, option in TABLE_OPTIONS.items() if option.field in LegacySpec.model_fields}
+"""Those that name columns of the upstream; old syntax has them on sources and subsources too."""
 
 
 def read_option(option: Option, literal: exp.Expr, model: type[BaseModel]) -> OptionValue:

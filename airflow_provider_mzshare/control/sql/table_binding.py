@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.binding_parts import Binding, parts, qualified_name
-from airflow_provider_mzshare.control.sql.checks import Clause, check_output
+from airflow_provider_mzshare.control.sql.checks import Clause, check_output, check_table
 from airflow_provider_mzshare.control.sql.column_types import from_sql
 from airflow_provider_mzshare.control.sql.options import read_option
 from airflow_provider_mzshare.core.options import OptionValue
@@ -45,8 +45,8 @@ def place_of(node: exp.Expr, columns: Sequence[exp.Expr], clause: Clause) -> exp
 class TableBinding(Binding):
     def _create_table(self, node: nodes.CreateTable) -> values.CreateTable:
         reference = node.args.get("reference")
-        output = self._output(node, node.expressions)
-        return values.CreateTable(
+        output = self._clauses(node, node.expressions)
+        table = values.CreateTable(
             name=qualified_name(node.this),
             if_not_exists=bool(node.args.get("exists")),
             source=qualified_name(node.args["source"]),
@@ -55,23 +55,35 @@ class TableBinding(Binding):
             columns=output.columns,
             include=output.include,
             envelope=output.envelope,
-            options={**self._table_options(node), **self._column_options(node, lambda column: column.name)},
+            options=self._table_options(node),
         )
+        self._fits(lambda clause: self._option_place(node, clause), lambda: check_table(table))
+        return table
+
+    def _option_place(self, node: exp.Expr, clause: Clause) -> exp.Expr:
+        given = next(
+            (one for one in self._options(node).values() if TABLE_OPTIONS[one.name].field == clause.name), None
+        )
+        return given.expression.expressions[clause.index or 0] if given else place_of(node, node.expressions, clause)
 
     # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _output(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
-        """Of a table, or of an old-style source with one output."""
+        """Of an old-style source with one output."""
+        output = self._clauses(node, columns)
+        self._fits(lambda clause: place_of(node, columns, clause), lambda: check_output(output))
+        return output
+
+    def _clauses(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
+        """As they are written; whether they go together is checked on the whole statement."""
         include = node.args.get("include") or ()
         word = node.text("envelope")
-        output = values.Output(
+        return values.Output(
             format=node.text("format").lower() or NATIVE,
             columns=column_specs(columns),
             include=tuple(Include(what=cast("Any", i.name.lower()), name=_include_name(i)) for i in include),
             envelope=envelope_named(word.lower()).name if word else DEFAULT_ENVELOPE,
         )
-        self._fits(lambda clause: place_of(node, columns, clause), lambda: check_output(output))
-        return output
 
     # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

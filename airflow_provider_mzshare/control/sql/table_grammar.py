@@ -56,7 +56,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar, OptionGrammar):
         return [clause.upper() for clause in clauses[last + 1 :]]
 
     def _read_placed(self, clause: str, known: Iterable[str], later: Iterable[str]) -> exp.Var:
-        """Its place is the clause's."""
+        """Errors about the word point at the clause's keyword."""
         start = self._prev
         return exp.Var(this=self._read_known(clause, known, later)).update_positions(start)
 
