@@ -117,6 +117,7 @@ def mzshare_blue_green() -> None:
         table=pulled("plan_rollback", "table"),
         other=pulled("plan_rollback", "other"),
         new_id=pulled("plan_rollback", "new_id"),
+        old_id=pulled("plan_rollback", "old_id"),
         keep_as=pulled("plan_rollback", "keep_as"),
         force="{{ params.force }}",
     )
@@ -158,6 +159,7 @@ def swapped_when_approved(plan: BaseOperator) -> BaseOperator:
         table=pulled("identify", "table"),
         other=pulled("identify", "other"),
         new_id=pulled("identify", "new_id"),
+        old_id=pulled("identify", "old_id"),
         keep_as=pulled("identify", "keep_as"),
         keep_days="{{ params.keep_days }}",
         force="{{ params.force }}",

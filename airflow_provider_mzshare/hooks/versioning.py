@@ -27,8 +27,17 @@ class VersioningHook(MzShareHook):
     def plan_rollback(self, table: str, kept: str | None = None) -> SwapPlan:
         return plan_rollback(self.catalog, table, kept)
 
-    def swap(self, table: str, other: str, *, new_id: str, keep_as: str | None = None, force: bool = False) -> Swapped:
-        return swap_once(self.catalog, table, other, new_id=new_id, keep_as=keep_as, force=force)
+    def swap(
+        self,
+        table: str,
+        other: str,
+        *,
+        new_id: str,
+        old_id: str | None = None,
+        keep_as: str | None = None,
+        force: bool = False,
+    ) -> Swapped:
+        return swap_once(self.catalog, table, other, new_id=new_id, old_id=old_id, keep_as=keep_as, force=force)
 
     def drop_unless_live(self, table: str, other: str, *, last_id: str, keep: bool = False) -> str:
         return drop_unless_live(self.catalog, table, other, last_id=last_id, keep=keep)

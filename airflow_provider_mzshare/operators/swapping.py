@@ -66,13 +66,14 @@ class SwapTablesOperator(_VersioningOperator):
     :param table: the name that readers use, ``[schema.]name``. (templated)
     :param other: the table that is to have it. (templated)
     :param new_id: that table's id, as ``u7``. (templated)
+    :param old_id: the planned id of the table that is replaced; another that has the name is not. (templated)
     :param keep_as: what the replaced table is called from then on; default: the name of the other. (templated)
     :param keep_days: how long it is to be kept; only told in the answer, as ``keep_until``. (templated)
     :param force: swap them whatever state they are in. (templated)
     """
 
     template_fields: Sequence[str] = (
-        "table", "other", "new_id", "keep_as", "keep_days", "force", *MzShareOperator.template_fields,
+        "table", "other", "new_id", "old_id", "keep_as", "keep_days", "force", *MzShareOperator.template_fields,
     )  # fmt: skip
 
     def __init__(
@@ -80,6 +81,7 @@ class SwapTablesOperator(_VersioningOperator):
         *,
         other: str,
         new_id: str,
+        old_id: str | None = None,
         keep_as: str | None = None,
         keep_days: float | str = 0,
         force: bool | str = False,
@@ -87,13 +89,18 @@ class SwapTablesOperator(_VersioningOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.other, self.new_id, self.keep_as, self.keep_days = other, new_id, keep_as, keep_days
-        self.force = force
+        self.old_id, self.force = old_id, force
 
     def perform(self, context: Context) -> dict[str, Any]:
         """Returns ``table``, ``new_id``, ``old_id``, ``keep_as``, ``changed`` and ``keep_until``."""
         days = _days(self.keep_days)
         swapped = self.hook.swap(
-            self.table, self.other, new_id=self.new_id, keep_as=self.keep_as or None, force=_yes(self.force)
+            self.table,
+            self.other,
+            new_id=self.new_id,
+            old_id=self.old_id or None,
+            keep_as=self.keep_as or None,
+            force=_yes(self.force),
         )
         self.log.info("%s is %s%s", swapped.table, swapped.new_id, "" if swapped.changed else ": it was already")
         self.publish(context, [swapped.table])

@@ -166,7 +166,14 @@ def _was_kept(name: QualifiedName, item_id: ItemId, called: str) -> bool:
 
 
 def swap_once(
-    catalog: Catalog, table: str, other: str, *, new_id: str, keep_as: str | None = None, force: bool = False
+    catalog: Catalog,
+    table: str,
+    other: str,
+    *,
+    new_id: str,
+    old_id: str | None = None,
+    keep_as: str | None = None,
+    force: bool = False,
 ) -> Swapped:
     """Give ``other`` the name ``table``, and that one the name ``keep_as`` or ``other``, unless it was done before.
 
@@ -174,6 +181,7 @@ def swap_once(
     a name to keep it by has no readers, and a table that has stalled can be replaced, or be rolled back from.
 
     :param new_id: the id that ``table`` shall have; it tells whether it was done.
+    :param old_id: the id that it has according to the plan; another table that took the name since is not replaced.
     :param force: whatever state they are in.
     """
     name, from_ = typed_name(table), typed_name(other)
@@ -190,6 +198,11 @@ def swap_once(
                 f"table {from_} is {next_one.id}, and {name} is {live.id}: neither is {new_id}, which was to take the "
                 "name",
                 hint="mzshare sql 'SHOW TABLES'",
+            )
+        if old_id is not None and live.id != old_id:
+            raise TerminalError(
+                f"table {name} is {live.id} now, and was {old_id} when its replacement was planned: it stays",
+                hint="plan the replacement again: run the DAG anew",
             )
         if not force:
             _check_takings(session, live.id, next_one.id, exchanged=kept == from_)

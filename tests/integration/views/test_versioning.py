@@ -133,8 +133,12 @@ def test_a_table_that_is_kept_again_has_another_name(
 
 def test_what_cannot_be_swapped_is_told(catalog: Catalog, tables: tuple[ItemId, ItemId], filled: Filled) -> None:
     old, new = tables
+    name_of_live = name_of(catalog, old)
     with pytest.raises(TerminalError, match="neither is u99"):
         swap_once(catalog, LIVE, '"Odd ""T__next"', new_id="u99")
+    with pytest.raises(TerminalError, match=f"is {old} now, and was u99 when its replacement was planned"):
+        swap_once(catalog, LIVE, NEXT, new_id=new, old_id="u99", force=True)
+    assert name_of(catalog, old) == name_of_live
     with pytest.raises(UnknownItem):
         swap_once(catalog, LIVE, "nobody", new_id=new)
     with pytest.raises(UnknownItem):
