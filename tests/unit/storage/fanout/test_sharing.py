@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from airflow_provider_mzshare.formats import fastjson
 from airflow_provider_mzshare.formats import json as decoding
 from airflow_provider_mzshare.formats.jsontext import JsonParser
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
@@ -59,6 +60,27 @@ def test_columns_come_in_the_documented_order():
 
 def test_sixteen_tables_parse_once_and_convert_each_field_once(monkeypatch):
     parsed, converted = [], []
+    decode_all, convert = fastjson._decode_all, fastjson.convert
+
+    def counting_decode(shape, raw):
+        parsed.append(len(raw))
+        return decode_all(shape, raw)
+
+    def counting_convert(values, type_name):
+        converted.append(type_name)
+        return convert(values, type_name)
+
+    monkeypatch.setattr(fastjson, "_decode_all", counting_decode)
+    monkeypatch.setattr(fastjson, "convert", counting_convert)
+    tables = tuple(member(("a", "bigint"), ("b", ("text", "date")[n % 2]), id=f"u{n}") for n in range(16))
+    decode_batch(batch_of([b'{"a":1,"b":"2026-01-02"}'] * 10), FanoutPlan(TICK, tables))
+    assert parsed == [10]
+    assert sorted(converted) == ["bigint", "date", "text"]
+
+
+def test_so_they_do_where_msgspec_is_not_installed(monkeypatch):
+    monkeypatch.setattr(fastjson, "is_installed", lambda: False)
+    parsed, converted = [], []
     parse_all, convert = JsonParser.parse_all, decoding.convert
 
     def counting_parse(self, texts):
@@ -79,6 +101,7 @@ def test_sixteen_tables_parse_once_and_convert_each_field_once(monkeypatch):
 
 def test_tables_of_text_and_bytes_parse_no_json(monkeypatch):
     monkeypatch.setattr(JsonParser, "parse_all", lambda *_: pytest.fail("JSON was parsed"))
+    monkeypatch.setattr(fastjson, "_decode_all", lambda *_: pytest.fail("JSON was parsed"))
     tables = (member(format="text", id="u1"), member(format="bytes", id="u2"))
     assert decode_batch(batch_of([b"{"]), FanoutPlan(TICK, tables))["u1"].data.batch.num_rows == 1
 
