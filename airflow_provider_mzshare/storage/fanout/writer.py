@@ -14,26 +14,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.connectors.records import from_spark
 from airflow_provider_mzshare.core.schema import TICK, system_names
-from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, Rows, SharedBatch
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import (
-    FanoutPlan,
-    MemberPlan,
-    bounded_columns,
-    data_schema,
-    errors_schema,
-)
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
+from airflow_provider_mzshare.storage.fanout.rows import Rows
 
 _PIECE_ROWS = 32_768
 _PIECE_BYTES = 64 << 20
@@ -158,7 +152,6 @@ class _OutputFile:
         self.name = f"{prefix}{uuid.uuid4()}.parquet"
         self._rows = self._hash = 0
         self._bounds: dict[str, tuple[int, int]] = {}
-        self._bounded = bounded_columns(schema)
         self._filesystem, path = _filesystem(folder)
         self._path = f"{path.rstrip('/')}/{self.name}"
         self._sink = self._filesystem.open_output_stream(self._path, buffer_size=_BUFFER_BYTES)
@@ -168,10 +161,9 @@ class _OutputFile:
         self._writer.write_batch(rows.batch)
         self._rows += rows.batch.num_rows
         self._hash = (self._hash + rows.hash) % MODULUS
-        for name in self._bounded:
-            found = pc.min_max(rows.batch.column(name)).as_py()
-            low, high = self._bounds.get(name, (found["min"], found["max"]))
-            self._bounds[name] = min(low, found["min"]), max(high, found["max"])
+        for name, (least, greatest) in rows.bounds.items():
+            low, high = self._bounds.get(name, (least, greatest))
+            self._bounds[name] = min(low, least), max(high, greatest)
 
     def finish(self) -> dict[str, object]:
         """Close it; what a commit needs to know of it, as columns of ``RESULT_SCHEMA``."""
