@@ -114,10 +114,12 @@ class SharedBatch:
             return None
         place = [self._input(name) for name in self._place.given]
         schema = data_schema(member)
-        batch = pa.RecordBatch.from_arrays([chosen.values(c) for c in (*columns, self._tick, *place)], schema=schema)
+        stored = (*columns, self._tick, *place)
+        batch = pa.RecordBatch.from_arrays([chosen.values(column) for column in stored], schema=schema)
         names = [*schema.names[: len(columns)], *self._place.names]
         hashed = dict(zip(names, (*columns, *place), strict=True))
-        return Rows(batch, chosen.hash(hashed, row_hash(member.hash_version)), chosen.bounds(batch))
+        hash = chosen.hash(hashed, row_hash(member.hash_version))
+        return Rows(batch, hash, chosen.bounds(batch), lambda number, how: chosen.chunk(stored[number], how))
 
     def _member_errors(self, member: MemberPlan, columns: Iterable[SharedColumn]) -> Errors:
         """The record's own error first, then the first bad column's."""
@@ -140,7 +142,10 @@ class SharedBatch:
         own = [*(picked.column(name) for name in ("timestamp", "key", "value")), pa.array(texts, pa.string())]
         system = [pa.array(self._numbers[rows]), *(picked.column(name) for name in self._place.given)]
         batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema(self._place))
-        return Rows(batch, hash_table(batch, hash_version), bounds_of(batch))
+        columns = [SharedColumn(values) for values in batch.columns]
+        all_rows = Chosen(np.ones(len(rows), np.bool_))
+        hash = hash_table(batch, hash_version)
+        return Rows(batch, hash, bounds_of(batch), lambda number, how: all_rows.chunk(columns[number], how))
 
     # ── columns, each made once ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from airflow_provider_mzshare.formats.base import Errors
 from airflow_provider_mzshare.storage.fanout.hashing import Digest, Lanes, RowHash, hash_rows
 from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
+from airflow_provider_mzshare.storage.fanout.splicing import Chunk, Encoding, encode
 
 _FEW = 8
 
@@ -30,6 +31,8 @@ class Rows:
     batch: pa.RecordBatch
     hash: int
     bounds: Bounds
+    chunk: Callable[[int, Encoding], Chunk] = field(compare=False, repr=False)
+    """A column, by its number, as it stands in files; encoded once for all tables that have it."""
 
 
 @dataclass(eq=False)
@@ -56,6 +59,7 @@ class Chosen:
         self._mask, self._all = mask, bool(mask.all())
         self.is_empty = not mask.any()
         self._values: dict[SharedColumn, pa.Array] = {}
+        self._chunks: dict[tuple[SharedColumn, Encoding], Chunk] = {}
         self._hashes: dict[Hashable, int] = {}
         self._bounds: Bounds | None = None
 
@@ -69,6 +73,11 @@ class Chosen:
         if column not in self._values:
             self._values[column] = column.values.filter(self._filter)
         return self._values[column]
+
+    def chunk(self, column: SharedColumn, how: Encoding) -> Chunk:
+        if (column, how) not in self._chunks:
+            self._chunks[column, how] = encode(self.values(column), how)
+        return self._chunks[column, how]
 
     def hash(self, columns: Mapping[str, SharedColumn], how: RowHash) -> int:
         """Of these rows of a table with such columns, in whatever order."""
