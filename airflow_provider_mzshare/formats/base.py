@@ -49,6 +49,12 @@ class Batch:
         self.values: pa.Array = batch.column("value")
         self.rows = rows
 
+    def take(self, rows: Sequence[int]) -> Batch:
+        """Some of the records."""
+        chosen = pa.array(rows, pa.int64())
+        some = [column.take(chosen) for column in (self.keys, self.values)]
+        return Batch(pa.RecordBatch.from_arrays(some, names=["key", "value"]), self.rows and self.rows.take(chosen))
+
     @cached_property
     def texts(self) -> Column:
         """The values as text; NULL, and an error, where they are not UTF-8."""

@@ -29,6 +29,8 @@ from airflow_provider_mzshare.formats.jsontext import BadValue, NumberText, Whol
 _ABSENT = type(None)
 _BULK_FAILURES = (BadValue, pa.ArrowException, OverflowError, ValueError, InvalidOperation)
 
+_FEW, _PARTS = 100, 16
+
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = "[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _ZONE = "(Z|[+-][0-9]{2}:[0-9]{2})"
@@ -54,14 +56,33 @@ class _Kind:
 
 def convert(values: Sequence[Any], type_name: str) -> Column:
     """Values as parsed (None for missing or null) to one column; bad ones are NULL there and named in the errors."""
-    kind = _kind(type_name)
+    return convert_in_parts(
+        values, partial(_in_bulk, _kind(type_name)), partial(convert_one_by_one, type_name=type_name)
+    )
+
+
+def convert_in_parts(
+    values: Sequence[Any], bulk: Callable[[Sequence[Any]], pa.Array], each: Callable[[Sequence[Any]], Column]
+) -> Column:
+    """In bulk; where that fails, in smaller and smaller parts, so that a bad value costs the few around it."""
+    try:
+        return Column(bulk(values), {})
+    except _BULK_FAILURES:
+        pass
+    if len(values) <= _FEW:
+        return each(values)
+    size = -(-len(values) // _PARTS)
+    starts = range(0, len(values), size)
+    parts = [convert_in_parts(values[start : start + size], bulk, each) for start in starts]
+    errors = {start + row: text for start, part in zip(starts, parts, strict=True) for row, text in part.errors.items()}
+    return Column(pa.concat_arrays([part.values for part in parts]), errors)
+
+
+def _in_bulk(kind: _Kind, values: Sequence[Any]) -> pa.Array:
     types = set(map(type, values))
-    if types - {_ABSENT} <= kind.accepts:
-        try:
-            return Column(kind.bulk(values, types), {})
-        except _BULK_FAILURES:
-            pass
-    return convert_one_by_one(values, type_name)
+    if not types - {_ABSENT} <= kind.accepts:
+        raise BadValue
+    return kind.bulk(values, types)
 
 
 def convert_one_by_one(values: Sequence[Any], type_name: str) -> Column:

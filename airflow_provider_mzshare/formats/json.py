@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Format, ReadBatch, Reading, TableColumns
 from airflow_provider_mzshare.formats.columns import convert
-from airflow_provider_mzshare.formats.jsontext import JsonParser, canonical_json
+from airflow_provider_mzshare.formats.fastjson import fast_reader
+from airflow_provider_mzshare.formats.jsontext import JsonParser, canonical_json, field_error
 
 
 class Json(Format):
@@ -19,12 +20,17 @@ class Json(Format):
     def refuses(self, type_name: str) -> str | None:
         return "JSON has no bytea; take text" if type_name == "bytea" else None
 
+    @property
+    def modules(self) -> Sequence[str]:
+        return (*super().modules, fast_reader.__module__)
+
     def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         """Keeping every digit costs time, so it is done only where some column needs it; the rows are the same."""
         types = {type_name for table in tables for _, type_name in table.columns}
         as_text = any(table.text_columns for table in tables)
         exact = as_text or any(name == "jsonb" or name.startswith("numeric") for name in types)
-        return partial(JsonReading, JsonParser(exact=exact))
+        strict = partial(JsonReading, JsonParser(exact=exact))
+        return fast_reader(tables, strict) or strict
 
 
 class _Documents(NamedTuple):
@@ -33,6 +39,8 @@ class _Documents(NamedTuple):
 
 
 class JsonReading(Reading):
+    """Strict, with the standard library alone: what a record decodes to is what this says."""
+
     def __init__(self, parser: JsonParser, records: Batch) -> None:
         self._parser, self._records = parser, records
 
@@ -48,7 +56,7 @@ class JsonReading(Reading):
         if as_text:
             values = [v if v is None or type(v) is str else canonical_json(v) for v in values]
         column, errors = convert(values, type_name)
-        return Column(column, {row: f'field "{field}": {text}' for row, text in errors.items()})
+        return Column(column, {row: field_error(field, text) for row, text in errors.items()})
 
     def plain(self) -> Column:
         return Column(self._records.texts.values, self._documents.errors)

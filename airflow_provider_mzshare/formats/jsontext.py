@@ -15,7 +15,9 @@ from typing import Any
 MAX_DEPTH = 128
 """Levels of nesting. Fixed, because Python's own limit depends on the version and on the stack's state."""
 
-_SURELY_FLAT = 2 * MAX_DEPTH  # characters: every level opens and closes
+SURELY_FLAT = 2 * MAX_DEPTH
+"""Characters, or bytes: every level opens and closes."""
+
 _INT_DIGITS = 600  # below the lowest limit that Python lets one set for int()
 _SPACE = " \t\n\r"
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -67,7 +69,7 @@ class JsonParser:
         scan = self._scan
         try:
             lengths = list(map(len, texts))  # type: ignore[arg-type]
-            if max(lengths) <= _SURELY_FLAT or not any(map(_may_be_deep, texts)):
+            if max(lengths) <= SURELY_FLAT or not any(map(_may_be_deep, texts)):
                 # No map(): the scanner signals "no value here" with StopIteration, which would end it silently.
                 pairs = [scan(text, 0) for text in texts]
                 if [end for _, end in pairs] == lengths:
@@ -109,7 +111,14 @@ class JsonParser:
 
 
 def _may_be_deep(text: str | None) -> bool:
-    return text is not None and len(text) > _SURELY_FLAT and text.count("{") + text.count("[") > MAX_DEPTH
+    return text is not None and len(text) > SURELY_FLAT and text.count("{") + text.count("[") > MAX_DEPTH
+
+
+def is_too_deep(raw: bytes) -> bool:
+    """Of a record in UTF-8."""
+    if len(raw) <= SURELY_FLAT or raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
+        return False
+    return _depth(raw.decode()) > MAX_DEPTH
 
 
 def _depth(text: str) -> int:
@@ -119,6 +128,10 @@ def _depth(text: str) -> int:
         level += 1 if bracket in "{[" else -1
         deepest = max(deepest, level)
     return deepest
+
+
+def field_error(field: str | int, text: str) -> str:
+    return f'field "{field}": {text}'
 
 
 def canonical_json(value: Any) -> str:

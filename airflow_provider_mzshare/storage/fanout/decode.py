@@ -1,14 +1,15 @@
 """One batch of records to the good and the bad rows of every member; reads and writes no file.
 
 Whatever the number of tables, a record is parsed once and each distinct (field, type) is converted and hashed once.
+Tables that take the same rows share what is cut out of the batch, and those with the same columns the hash of rows.
 A bad field is an error of the tables that use it and of no other. A table's error of a record is the first in the
 order of its columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,17 +19,10 @@ from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.places import Lane
 from airflow_provider_mzshare.connectors.records import ROW, as_records
 from airflow_provider_mzshare.formats.base import Batch, Errors, Field, ReadBatch, Reading, utf8
-from airflow_provider_mzshare.storage.fanout.hashing import Digest, Lanes, RowHash, hash_rows, hash_table, row_hash
+from airflow_provider_mzshare.storage.fanout.hashing import hash_table, row_hash
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of one collection, and their hash."""
-
-    batch: pa.RecordBatch
-    hash: int
+from airflow_provider_mzshare.storage.fanout.rows import Chosen, Few, Rows, SharedColumn, bounds_of
 
 
 @dataclass(frozen=True)
@@ -37,23 +31,6 @@ class Decoded:
 
     data: Rows | None
     errors: Rows | None
-
-
-@dataclass
-class _Column:
-    """A column of the batch that any number of tables share, with what is wrong in it by row."""
-
-    values: pa.Array
-    errors: Errors = field(default_factory=dict)
-    _digests: dict[int, Digest] = field(default_factory=dict)
-    _lanes: dict[tuple[int, str], Lanes] = field(default_factory=dict)
-
-    def lanes(self, name: str, how: RowHash) -> Lanes:
-        if how.version not in self._digests:
-            self._digests[how.version] = how.digest(self.values)
-        if (how.version, name) not in self._lanes:
-            self._lanes[how.version, name] = how.column_lanes(name, self._digests[how.version])
-        return self._lanes[how.version, name]
 
 
 class Readers:
@@ -89,10 +66,13 @@ class SharedBatch:
         rows = self._batch.column(ROW) if ROW in self._batch.schema.names else None
         self._records = Batch(self._batch, rows)
         self._readings: dict[str, Reading] = {}
-        self._shared: dict[Hashable, _Column] = {}
+        self._shared: dict[Hashable, SharedColumn] = {}
         self._parts: dict[tuple[Lane, ...], SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
-        self._tick = pa.array(self._numbers)
+        self._tick = SharedColumn(pa.array(self._numbers))
+        self._due: dict[int, npt.NDArray[np.bool_]] = {}
+        self._chosen: Few[Chosen] = Few()
+        self._error_rows: Few[Rows] = Few()
 
     def decode(self, member: MemberPlan) -> Decoded:
         """The good rows and the bad ones that are due. Raises only if Arrow cannot hold them, or the format fails."""
@@ -114,26 +94,34 @@ class SharedBatch:
             return Decoded(None, None)
         columns = [*self._value_columns(member), *(self._included(member, what) for what, _ in member.include)]
         errors = self._member_errors(member, columns)
-        system = [_Column(self._tick), *(self._input(name) for name in self._place.given)]
-        schema = data_schema(member)
-        data = pa.RecordBatch.from_arrays([c.values for c in columns + system], schema=schema)
-        hashed = [*columns, *system[1:]]
-        names = [*schema.names[: len(columns)], *self._place.names]
-        how = row_hash(member.hash_version)
-        lanes = how.row_lanes((c.lanes(name, how) for c, name in zip(hashed, names, strict=True)), data.num_rows)
-        good = self._due(member.data_after)
+        good = self._due_after(member.data_after)
         if not errors:
-            return Decoded(_pick(data, lanes, good), None)
-        bad = np.zeros(data.num_rows, np.bool_)
+            return Decoded(self._data_rows(member, columns, good), None)
+        bad = np.zeros(self._batch.num_rows, np.bool_)
         bad[list(errors)] = True
-        found = self._error_rows(errors, bad & self._due(member.errors_after), member.hash_version)
-        return Decoded(_pick(data, lanes, good & ~bad), found)
+        found = self._bad_rows(errors, bad & self._due_after(member.errors_after), member.hash_version)
+        return Decoded(self._data_rows(member, columns, good & ~bad), found)
 
-    def _due(self, after: int) -> npt.NDArray[np.bool_]:
+    def _due_after(self, tick: int) -> npt.NDArray[np.bool_]:
         """Rows of ticks that come after the one up to which a collection is complete."""
-        return self._numbers > after
+        if tick not in self._due:
+            self._due[tick] = self._numbers > tick
+        return self._due[tick]
 
-    def _member_errors(self, member: MemberPlan, columns: Iterable[_Column]) -> Errors:
+    def _data_rows(self, member: MemberPlan, columns: list[SharedColumn], good: npt.NDArray[np.bool_]) -> Rows | None:
+        chosen = self._chosen.get(good.tobytes(), lambda: Chosen(good))
+        if chosen.is_empty:
+            return None
+        place = [self._input(name) for name in self._place.given]
+        schema = data_schema(member)
+        stored = (*columns, self._tick, *place)
+        batch = pa.RecordBatch.from_arrays([chosen.values(column) for column in stored], schema=schema)
+        names = [*schema.names[: len(columns)], *self._place.names]
+        hashed = dict(zip(names, (*columns, *place), strict=True))
+        hash = chosen.hash(hashed, row_hash(member.hash_version))
+        return Rows(batch, hash, chosen.bounds(batch), lambda number, how: chosen.chunk(stored[number], how))
+
+    def _member_errors(self, member: MemberPlan, columns: Iterable[SharedColumn]) -> Errors:
         """The record's own error first, then the first bad column's."""
         errors: Errors = dict(self._reading(member).record_errors(member.asked)) if member.columns else {}
         for column in columns:
@@ -141,20 +129,27 @@ class SharedBatch:
                 errors.setdefault(row, text)
         return errors
 
-    def _error_rows(self, errors: Errors, bad: npt.NDArray[np.bool_], hash_version: int) -> Rows | None:
+    def _bad_rows(self, errors: Errors, bad: npt.NDArray[np.bool_], hash_version: int) -> Rows | None:
         rows = np.flatnonzero(bad)
         if not len(rows):
             return None
+        texts = tuple(errors[row] for row in rows.tolist())
+        key = (hash_version, rows.tobytes(), texts)
+        return self._error_rows.get(key, lambda: self._make_error_rows(rows, texts, hash_version))
+
+    def _make_error_rows(self, rows: npt.NDArray[np.intp], texts: Sequence[str], hash_version: int) -> Rows:
         picked = self._batch.take(pa.array(rows))
-        texts = pa.array([errors[row] for row in rows.tolist()], pa.string())
-        own = [picked.column("timestamp"), picked.column("key"), picked.column("value"), texts]
+        own = [*(picked.column(name) for name in ("timestamp", "key", "value")), pa.array(texts, pa.string())]
         system = [pa.array(self._numbers[rows]), *(picked.column(name) for name in self._place.given)]
         batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema(self._place))
-        return Rows(batch, hash_table(batch, hash_version))
+        columns = [SharedColumn(values) for values in batch.columns]
+        all_rows = Chosen(np.ones(len(rows), np.bool_))
+        hash = hash_table(batch, hash_version)
+        return Rows(batch, hash, bounds_of(batch), lambda number, how: all_rows.chunk(columns[number], how))
 
     # ── columns, each made once ──────────────────────────────────────────────────────────────────────────────────────
 
-    def _once(self, *key: Hashable, make: Callable[[], _Column]) -> _Column:
+    def _once(self, *key: Hashable, make: Callable[[], SharedColumn]) -> SharedColumn:
         if key not in self._shared:
             self._shared[key] = make()
         return self._shared[key]
@@ -165,47 +160,39 @@ class SharedBatch:
             self._readings[member.format] = self._readers.of(member)(self._records)
         return self._readings[member.format]
 
-    def _value_columns(self, member: MemberPlan) -> list[_Column]:
+    def _value_columns(self, member: MemberPlan) -> list[SharedColumn]:
         reading = self._reading(member)
         if not member.columns:
-            return [self._once(member.format, make=lambda: _Column(*reading.plain()))]
+            return [self._once(member.format, make=lambda: SharedColumn(*reading.plain()))]
         return [
             self._field(member.format, reading, field, type_name, name in member.text_columns)
             for field, (name, type_name) in zip(member.fields, member.columns, strict=True)
         ]
 
-    def _field(self, of: str, reading: Reading, field: Field, type_name: str, as_text: bool) -> _Column:
-        def make() -> _Column:
-            return _Column(*reading.field(field, type_name, as_text=as_text))
+    def _field(self, of: str, reading: Reading, field: Field, type_name: str, as_text: bool) -> SharedColumn:
+        def make() -> SharedColumn:
+            return SharedColumn(*reading.field(field, type_name, as_text=as_text))
 
         return self._once(of, field, type_name, as_text, make=make)
 
-    def _included(self, member: MemberPlan, what: str) -> _Column:
+    def _included(self, member: MemberPlan, what: str) -> SharedColumn:
         if what == "timestamp":
             return self._once("timestamp", make=self._make_timestamp)
         if what != "key" or member.decoder.key_type == "bytea":
             return self._input(what)
         return self._once("key", make=self._make_key)
 
-    def _input(self, name: str) -> _Column:
-        return self._once("input", name, make=lambda: _Column(self._batch.column(name)))
+    def _input(self, name: str) -> SharedColumn:
+        return self._once("input", name, make=lambda: SharedColumn(self._batch.column(name)))
 
-    def _make_key(self) -> _Column:
+    def _make_key(self) -> SharedColumn:
         texts = utf8(self._records.keys)
-        return _Column(texts.values, {row: f"key: {text}" for row, text in texts.errors.items()})
+        return SharedColumn(texts.values, {row: f"key: {text}" for row, text in texts.errors.items()})
 
-    def _make_timestamp(self) -> _Column:
+    def _make_timestamp(self) -> SharedColumn:
         values = self._batch.column("timestamp")
         missing = np.flatnonzero(values.is_null()) if values.null_count else ()
-        return _Column(values, {int(row): record_times.NOT_HELD for row in missing})
-
-
-def _pick(data: pa.RecordBatch, lanes: Lanes, chosen: npt.NDArray[np.bool_]) -> Rows | None:
-    if not chosen.any():
-        return None
-    if chosen.all():
-        return Rows(data, hash_rows(lanes))
-    return Rows(data.filter(pa.array(chosen)), hash_rows(Lanes(lanes.lo[chosen], lanes.hi[chosen])))
+        return SharedColumn(values, {int(row): record_times.NOT_HELD for row in missing})
 
 
 def _with_times_held(batch: pa.RecordBatch) -> pa.RecordBatch:

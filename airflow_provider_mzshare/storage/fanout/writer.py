@@ -10,34 +10,34 @@ import contextlib
 import gc
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.connectors.records import from_spark
-from airflow_provider_mzshare.core.schema import TICK, system_names
-from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, Rows, SharedBatch
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import (
-    FanoutPlan,
-    MemberPlan,
-    bounded_columns,
-    data_schema,
-    errors_schema,
-)
+from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
+from airflow_provider_mzshare.storage.fanout.rows import Rows
+from airflow_provider_mzshare.storage.fanout.splicing import (
+    Encoding,
+    SplicedFile,
+    encodings,
+    is_exact,
+    parquet_options,
+)
 
 _PIECE_ROWS = 32_768
 _PIECE_BYTES = 64 << 20
 _BUFFER_BYTES = 256 << 10
+_SPLICED_FROM = 8  # tables: for fewer and few records, to encode columns by themselves costs more than it saves
 _ERROR_LENGTH = 500
 
 
@@ -45,7 +45,8 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
     """One task of the pass: what Spark gives in, one batch of ``RESULT_SCHEMA`` out if there was a record."""
     plan = FanoutPlan.from_json(plan_json)
     readers, ticks = Readers(plan), TickNumbers(plan.tick, plan.ends, plan.place)
-    outputs = [_MemberOutput(member, plan.file_prefix) for member in plan.members]
+    spliced = len(plan.members) >= _SPLICED_FROM and is_exact()
+    outputs = [_MemberOutput(member, plan.file_prefix, spliced=spliced) for member in plan.members]
     received, count = Received(), Count(plan.counts)
     try:
         for batch in from_spark(batches):
@@ -87,8 +88,8 @@ def _no_garbage_collection() -> Iterator[None]:
 class _MemberOutput:
     """The files of a member in this task, at most one of data and one of errors, and what became of them."""
 
-    def __init__(self, member: MemberPlan, file_prefix: str) -> None:
-        self.member, self._file_prefix = member, file_prefix
+    def __init__(self, member: MemberPlan, file_prefix: str, *, spliced: bool) -> None:
+        self.member, self._file_prefix, self._spliced = member, file_prefix, spliced
         self._files: dict[str, _OutputFile] = {}
         self._failure: dict[str, object] | None = None
         self._bad_record: tuple[Any, ...] | None = None
@@ -114,7 +115,8 @@ class _MemberOutput:
             is_data = role == "data"
             folder = self.member.data_path if is_data else self.member.errors_path
             schema = data_schema(self.member) if is_data else errors_schema(self.member.place)
-            self._files[role] = _OutputFile(folder, schema, self.member.place, self._file_prefix)
+            columns = encodings(schema, self.member.place)
+            self._files[role] = _OutputFile(folder, schema, columns, self._file_prefix, spliced=self._spliced)
         return self._files[role]
 
     def _note_bad_record(self, decoded: Decoded) -> None:
@@ -154,24 +156,33 @@ class _MemberOutput:
 class _OutputFile:
     """A Parquet file that is being written, under a name that no other attempt uses."""
 
-    def __init__(self, folder: str, schema: pa.Schema, place: Place, prefix: str) -> None:
+    def __init__(
+        self, folder: str, schema: pa.Schema, columns: Mapping[str, Encoding], prefix: str, *, spliced: bool
+    ) -> None:
         self.name = f"{prefix}{uuid.uuid4()}.parquet"
         self._rows = self._hash = 0
         self._bounds: dict[str, tuple[int, int]] = {}
-        self._bounded = bounded_columns(schema)
         self._filesystem, path = _filesystem(folder)
         self._path = f"{path.rstrip('/')}/{self.name}"
         self._sink = self._filesystem.open_output_stream(self._path, buffer_size=_BUFFER_BYTES)
-        self._writer = pq.ParquetWriter(self._sink, schema, **_parquet_options(schema, place))
+        self._columns = columns
+        self._writer: SplicedFile | pq.ParquetWriter = (
+            SplicedFile(self._sink, schema, columns)
+            if spliced
+            else pq.ParquetWriter(self._sink, schema, **parquet_options(columns))
+        )
 
     def write(self, rows: Rows) -> None:
-        self._writer.write_batch(rows.batch)
+        if isinstance(self._writer, SplicedFile):
+            chunks = [rows.chunk(number, how) for number, how in enumerate(self._columns.values())]
+            self._writer.write(chunks, rows.batch.num_rows)
+        else:
+            self._writer.write_batch(rows.batch)
         self._rows += rows.batch.num_rows
         self._hash = (self._hash + rows.hash) % MODULUS
-        for name in self._bounded:
-            found = pc.min_max(rows.batch.column(name)).as_py()
-            low, high = self._bounds.get(name, (found["min"], found["max"]))
-            self._bounds[name] = min(low, found["min"]), max(high, found["max"])
+        for name, (least, greatest) in rows.bounds.items():
+            low, high = self._bounds.get(name, (least, greatest))
+            self._bounds[name] = min(low, least), max(high, greatest)
 
     def finish(self) -> dict[str, object]:
         """Close it; what a commit needs to know of it, as columns of ``RESULT_SCHEMA``."""
@@ -199,17 +210,3 @@ def _filesystem(folder: str) -> tuple[fs.FileSystem, str]:
         filesystem, path = fs.FileSystem.from_uri(folder)
         return filesystem, path
     return fs.LocalFileSystem(), folder
-
-
-def _parquet_options(schema: pa.Schema, place: Place) -> dict[str, object]:
-    """Speed first: compaction rewrites these files. A dictionary of nearly unique numbers costs time and room."""
-    texts = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_binary(f.type)]
-    counted = place.column(place.counted).name
-    packed = [] if place.column(place.counted).is_wide else [counted]
-    return {
-        "compression": "snappy",
-        "use_dictionary": [*texts, TICK, *(name for name in place.names if name not in packed)],
-        "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
-        "write_statistics": list(system_names(schema.names)),
-        "store_schema": False,
-    }

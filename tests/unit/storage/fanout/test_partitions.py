@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.formats.jsontext import JsonParser
+from airflow_provider_mzshare.formats import fastjson
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, decode_batch
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan
 from tests.unit.storage.fanout.records import TICK, batch_of, member
@@ -55,13 +55,13 @@ def test_ticks_of_a_group_are_told_by_the_records_own_partition() -> None:
 
 def test_members_of_the_same_partitions_share_one_parse(monkeypatch) -> None:
     parsed = []
-    parse_all = JsonParser.parse_all
+    decode_all = fastjson._decode_all
 
-    def counting(self, texts):
-        parsed.append(len(texts))
-        return parse_all(self, texts)
+    def counting(shape, raw):
+        parsed.append(len(raw))
+        return decode_all(shape, raw)
 
-    monkeypatch.setattr(JsonParser, "parse_all", counting)
+    monkeypatch.setattr(fastjson, "_decode_all", counting)
     tables = tuple(member(("a", "bigint"), id=f"u{n}", partitions=(n % 2,)) for n in range(8))
     found = decode_batch(mixed(), FanoutPlan(TICK, tables))
     assert parsed == [3, 3]

@@ -5,9 +5,12 @@ import random
 
 import pytest
 
+from airflow_provider_mzshare.formats import fastjson
 from airflow_provider_mzshare.formats import json as decoding
 from airflow_provider_mzshare.formats.jsontext import JsonParser
+from airflow_provider_mzshare.storage.fanout import rows
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
+from airflow_provider_mzshare.storage.fanout.hashing import hash_table
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, data_schema, errors_schema
 from tests.unit.storage.fanout.records import MICROS, TICK, batch_of, member
 
@@ -59,6 +62,27 @@ def test_columns_come_in_the_documented_order():
 
 def test_sixteen_tables_parse_once_and_convert_each_field_once(monkeypatch):
     parsed, converted = [], []
+    decode_all, convert = fastjson._decode_all, fastjson.convert
+
+    def counting_decode(shape, raw):
+        parsed.append(len(raw))
+        return decode_all(shape, raw)
+
+    def counting_convert(values, type_name):
+        converted.append(type_name)
+        return convert(values, type_name)
+
+    monkeypatch.setattr(fastjson, "_decode_all", counting_decode)
+    monkeypatch.setattr(fastjson, "convert", counting_convert)
+    tables = tuple(member(("a", "bigint"), ("b", ("text", "date")[n % 2]), id=f"u{n}") for n in range(16))
+    decode_batch(batch_of([b'{"a":1,"b":"2026-01-02"}'] * 10), FanoutPlan(TICK, tables))
+    assert parsed == [10]
+    assert sorted(converted) == ["bigint", "date", "text"]
+
+
+def test_so_they_do_where_msgspec_is_not_installed(monkeypatch):
+    monkeypatch.setattr(fastjson, "is_installed", lambda: False)
+    parsed, converted = [], []
     parse_all, convert = JsonParser.parse_all, decoding.convert
 
     def counting_parse(self, texts):
@@ -79,6 +103,7 @@ def test_sixteen_tables_parse_once_and_convert_each_field_once(monkeypatch):
 
 def test_tables_of_text_and_bytes_parse_no_json(monkeypatch):
     monkeypatch.setattr(JsonParser, "parse_all", lambda *_: pytest.fail("JSON was parsed"))
+    monkeypatch.setattr(fastjson, "_decode_all", lambda *_: pytest.fail("JSON was parsed"))
     tables = (member(format="text", id="u1"), member(format="bytes", id="u2"))
     assert decode_batch(batch_of([b"{"]), FanoutPlan(TICK, tables))["u1"].data.batch.num_rows == 1
 
@@ -98,3 +123,48 @@ def test_batch_of_good_and_bad_records_equals_each_record_alone():
             assert getattr(whole[table], part).batch.to_pylist() == rows
             total = sum(got.hash for one in singly if (got := getattr(one[table], part))) % 2**128
             assert getattr(whole[table], part).hash == total
+
+
+def odd_tables(count):
+    """Each with errors of its own, some that take the same rows, some with the same columns, two versions of ticks."""
+    return tuple(
+        member(
+            *(((f"c{n % 12}", "bigint"),) if n % 3 else (("other", "text"),)),
+            ("all", "bigint"),
+            id=f"u{n}",
+            data_after=TICK if n % 5 == 0 else 0,
+            errors_after=TICK if n % 7 == 0 else 0,
+        )
+        for n in range(count)
+    )
+
+
+def test_tables_that_share_rows_have_what_each_has_alone():
+    values = [json.dumps({"all": n, f"c{n % 12}": "bad", "other": "x"}).encode() for n in range(40)] + [b"{", b"[]"]
+    ends = {"0": (21,)}
+    tables = odd_tables(30)
+    together = decode_batch(batch_of(values), FanoutPlan(TICK, tables, ends))
+    seen = set()
+    for table in tables:
+        alone = decode_batch(batch_of(values), FanoutPlan(TICK, (table,), ends))[table.table_id]
+        for found, wanted in zip(vars(together[table.table_id]).values(), vars(alone).values(), strict=True):
+            assert found.batch.equals(wanted.batch)
+            assert found.batch.schema.names == wanted.batch.schema.names
+            assert (found.hash, found.bounds) == (wanted.hash, wanted.bounds)
+            assert found.hash == hash_table(found.batch)
+            offsets = found.batch.column("_mz_offset").to_pylist()
+            assert found.bounds["_mz_offset"] == (min(offsets), max(offsets))
+            seen.add(tuple(offsets))
+    assert len(seen) > 20
+
+
+def test_hash_and_bounds_are_computed_once_for_tables_of_the_same_columns(monkeypatch):
+    summed, bounded = [], []
+    hash_rows, bounds_of = rows.hash_rows, rows.bounds_of
+    monkeypatch.setattr(rows, "hash_rows", lambda lanes: summed.append(1) or hash_rows(lanes))
+    monkeypatch.setattr(rows, "bounds_of", lambda batch: bounded.append(1) or bounds_of(batch))
+    one, other = (("a", "bigint"), ("b", "text")), (("b", "text"), ("a", "bigint"))
+    tables = tuple(member(*(one, other, one[:1])[n % 3], id=f"u{n}") for n in range(12))
+    found = decode_batch(batch_of([b'{"a":1,"b":"x"}'] * 10), FanoutPlan(TICK, tables))
+    assert (len(summed), len(bounded)) == (2, 1)
+    assert len({each.data.hash for each in found.values()}) == 2
