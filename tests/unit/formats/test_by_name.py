@@ -21,12 +21,11 @@ OTHER_THINGS = {
     "airflow_provider_mzshare/connectors/places.py": "the column type text",
     "airflow_provider_mzshare/control/catalog/log/statistics.py": "a count of bytes",
     "airflow_provider_mzshare/control/lifecycle/table_plans.py": "a count of bytes",
+    "airflow_provider_mzshare/control/sql/checks.py": "the type of an option",
     "airflow_provider_mzshare/control/sql/column_types.py": "a spelling of the type jsonb",
     "airflow_provider_mzshare/control/sql/options.py": "the type of an option",
-    "airflow_provider_mzshare/control/sql/source_binding.py": "the type of an option",
     "airflow_provider_mzshare/core/arrow_types.py": "the column type text",
     "airflow_provider_mzshare/envelopes/registry.py": "the name of an envelope",
-    "airflow_provider_mzshare/hooks/definitions.py": "the type of an option",
     "airflow_provider_mzshare/hooks/exports.py": "the kind of file that an export writes",
     "airflow_provider_mzshare/plugins/status_page.py": "the output of the status page",
 }
