@@ -193,23 +193,31 @@ def swap_once(
             before = lookup.find(session, _pair(kept))
             return Swapped(str(name), new_id, before.id if before else None, str(kept), changed=False)
         next_one = _own_table(session, from_)
-        if next_one.id != new_id:
-            raise TerminalError(
-                f"table {from_} is {next_one.id}, and {name} is {live.id}: neither is {new_id}, which was to take the "
-                "name",
-                hint="mzshare sql 'SHOW TABLES'",
-            )
-        if old_id is not None and live.id != old_id:
-            raise TerminalError(
-                f"table {name} is {live.id} now, and was {old_id} when its replacement was planned: it stays",
-                hint="plan the replacement again: run the DAG anew",
-            )
+        _check_planned((name, live.id, old_id), (from_, next_one.id, new_id))
         if not force:
             _check_takings(session, live.id, next_one.id, exchanged=kept == from_)
         swap_items(session, (live.id, live.name), (next_one.id, next_one.name))
         if kept != from_:
             rename_item(session, live.id, _pair(kept))
     return Swapped(str(name), new_id, live.id, str(kept), changed=True)
+
+
+Planned = tuple[QualifiedName, ItemId, str | None]
+"""A name, the table that has it now, and the one that has it according to the plan, if the plan says."""
+
+
+def _check_planned(replaced: Planned, taking: Planned) -> None:
+    (name, live, old_id), (other, next_one, new_id) = replaced, taking
+    if next_one != new_id:
+        raise TerminalError(
+            f"table {other} is {next_one}, and {name} is {live}: neither is {new_id}, which was to take the name",
+            hint="mzshare sql 'SHOW TABLES'",
+        )
+    if old_id is not None and live != old_id:
+        raise TerminalError(
+            f"table {name} is {live} now, and was {old_id} when its replacement was planned: it stays",
+            hint="plan the replacement again: run the DAG anew",
+        )
 
 
 def _check_takings(session: Session, live: ItemId, next_one: ItemId, *, exchanged: bool) -> None:
