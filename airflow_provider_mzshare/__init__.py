@@ -18,7 +18,7 @@ _DOOR = ("connect", "MzShare")
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded by whoever asks: everybody imports the package, DAG files and executors too."""
+    """``client`` is imported only when it is used: DAG files and executors import this package too."""
     if name in _DOOR:
         return getattr(import_module(f"{__name__}.client"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,7 +63,7 @@ def _connections(given: Mapping[str, Mapping[str, Any]]) -> ConnectionStore:
 
 @dataclass(frozen=True)
 class Status:
-    """Sources, and the tables that were asked for with them."""
+    """Sources, and the tables that were asked for."""
 
     sources: Sequence[SourceStatus]
     tables: Sequence[TableStatus]
@@ -122,7 +122,7 @@ class MzShare:
         :param tick: as of this tick of its source, instead.
         :param errors: the records that could not be decoded, instead of the rows.
         :param system_columns: with tick and place of each row.
-        :param require_live: fail unless the table is live; else what there is is given.
+        :param require_live: fail unless the table is live; otherwise the rows that are there are returned.
         """
         with self.open(
             name,
@@ -181,7 +181,7 @@ class MzShare:
         return read_frame(spark, *where, name, as_of_ms=_milliseconds(as_of), tick=tick)
 
     def path(self, table: str, *, errors: bool = False) -> str:
-        """Where the Delta table behind it is, a folder or a URI, for readers of Delta's own."""
+        """The folder or URI of the table's Delta table, for other readers of Delta."""
         from airflow_provider_mzshare.control.lifecycle.locations import locate
         from airflow_provider_mzshare.control.lifecycle.typed_names import find_table
 
@@ -192,7 +192,7 @@ class MzShare:
     # ── looking and waiting ───────────────────────────────────────────────────────────────────────────────────────────
 
     def status(self, name: str | None = None, *, lag: bool = False) -> Status:
-        """Of all sources; of one with its tables; or of one table with its source.
+        """The status of all sources; of one source with its tables; or of one table with its source.
 
         :param lag: ask upstreams how far behind we are.
         """
@@ -211,13 +211,13 @@ class MzShare:
         start: bool | None = None,
         report: Callable[[Progress], None] | None = None,
     ) -> Status:
-        """Until a table, or all tables of a source, are live, or have all that is upstream now.
+        """Wait until a table, or all tables of a source, are live, or have all that is upstream now.
 
-        Fails as soon as that cannot happen any more. Backfills that nobody has started are started, where the app of
+        Fails as soon as that cannot happen any more. Backfills that are not started yet are started, if the app of
         their source runs.
 
         :param timeout: seconds; None: for ever.
-        :param start: True and False start backfills everywhere or nowhere.
+        :param start: True starts backfills in any case, False never.
         :param report: called with each look.
         """
         from airflow_provider_mzshare.control.lifecycle.typed_names import find_item

@@ -28,7 +28,7 @@ class TransientError(MzShareError):
 
 
 class TerminalError(MzShareError):
-    """Will not go away by itself: a retry is a waste."""
+    """Will not go away by itself: a retry is useless."""
 
 
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -90,7 +90,7 @@ class UnknownEnvelope(TerminalError):
 
 
 class FormatNotLoaded(TerminalError):
-    """A format that is registered, and whose module or object cannot be had. :param target: ``module:attribute``."""
+    """A format that is registered, but cannot be loaded. :param target: ``module:attribute``."""
 
     def __init__(self, name: str, target: str, reason: str) -> None:
         self.name, self.target, self.reason = name, target, reason
@@ -100,7 +100,7 @@ class FormatNotLoaded(TerminalError):
 
 
 class UnknownItem(TerminalError):
-    """:param kind: what was looked for; None when anything would have done. :param found: what bears the name."""
+    """:param kind: what was looked for; None for any kind. :param found: the kind of the item that has the name."""
 
     def __init__(self, kind: str | None, name: str, found: str | None = None) -> None:
         self.kind, self.name, self.found = kind, name, found
@@ -110,7 +110,7 @@ class UnknownItem(TerminalError):
 
 
 class NameTaken(TerminalError):
-    """:param wanted: what was to be made; only one of its own kind can be taken as it is."""
+    """:param wanted: the kind that was to be created; IF NOT EXISTS only helps if the existing item is of this kind."""
 
     def __init__(self, name: str, by: str, wanted: str) -> None:
         self.name, self.by, self.wanted = name, by, wanted
@@ -144,7 +144,7 @@ class HasDependents(TerminalError):
 class NotResumable(TerminalError):
     """A table that was to be healed or filled anew is not in a state for that. ``table`` is written as in SQL.
 
-    :param backfill_id: the one that brings it up already, if that is why.
+    :param backfill_id: the backfill that already brings it up, if that is the reason.
     """
 
     def __init__(self, table: str, why: str, *, backfill_id: str | None = None) -> None:
@@ -153,7 +153,7 @@ class NotResumable(TerminalError):
 
 
 class StalePlan(TransientError):
-    """What a plan rests on has changed since it was made, so it was not carried out. Nothing was done.
+    """The facts of a plan have changed since it was made, so it was not executed. Nothing was done.
 
     :param what: what was planned for. :param changes: each as a clause.
     """
@@ -265,7 +265,7 @@ class UpstreamChanged(TerminalError):
 
 
 class Fenced(TerminalError):
-    """Somebody else holds the source now: stop, write nothing more."""
+    """The job may not write any more: another job holds the lease, or the source or backfill has ended. Stop."""
 
 
 class LeaseTaken(TerminalError):
@@ -273,11 +273,11 @@ class LeaseTaken(TerminalError):
 
 
 class LogConflict(TransientError):
-    """What was to be minted or committed does not fit the log as it is: re-read it."""
+    """A tick that was to be minted or committed does not fit the log as it is now: read the log again."""
 
 
 class CatalogBehind(TerminalError):
-    """A collection holds a tick that the catalog does not know: the catalog has lost its tail."""
+    """A collection holds a tick that the catalog does not know: the catalog has lost its newest ticks."""
 
     def __init__(self, source: str, collection: str, stored: int) -> None:
         self.source, self.collection, self.stored = source, collection, stored
@@ -288,11 +288,11 @@ class CatalogBehind(TerminalError):
 
 
 class CommitUnclear(TransientError):
-    """A Delta commit kept failing without a sign of who won."""
+    """A Delta commit failed again and again, and it is not known whether another writer won."""
 
 
 class GroupTooShort(TransientError):
-    """A collection holds a later tick than the last one of a group: plan one that reaches it."""
+    """A collection holds a later tick than the last tick of a group: plan a group that reaches it."""
 
     def __init__(self, collection: str, tick: int) -> None:
         self.collection, self.tick = collection, tick
@@ -300,7 +300,7 @@ class GroupTooShort(TransientError):
 
 
 class PlanAgain(TransientError):
-    """Somebody else has committed to a collection since a group was planned: what is due has changed."""
+    """Another writer has committed to a collection since a group was planned: other ticks are due now."""
 
     def __init__(self, collection: str, planned: int | None, stored: int | None) -> None:
         self.collection, self.planned, self.stored = collection, planned, stored

@@ -9,11 +9,11 @@ PRIVATE = 0o077
 
 
 def make_folder(folder: Path, mask: int = PRIVATE) -> None:
-    """With all that is missing above it, which ``Path.mkdir`` would leave to the process' umask."""
+    """Create the folder and its missing parents with this umask; ``Path.mkdir`` would create parents with another."""
     for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         try:
             path.mkdir(mode=0o700)
         except FileExistsError:
-            continue  # another made it meanwhile
+            continue  # another process created it meanwhile
         path.chmod(0o777 & ~mask)
     folder.mkdir(exist_ok=True)

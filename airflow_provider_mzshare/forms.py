@@ -25,7 +25,7 @@ FORMATS = tuple(registry.FORMATS)
 def table_params(
     *, columns: str | None = None, include: str | None = None, without: Collection[str] = ()
 ) -> dict[str, Param]:
-    """What a table is made of, with these to begin with.
+    """The fields of a table, with these values to begin with.
 
     :param without: options that are not asked for.
     """
@@ -62,7 +62,7 @@ def _asked(without: Collection[str]) -> list[Option]:
 
 
 def _usual(option: Option) -> Any:
-    """As a form begins with it."""
+    """The value that the form shows at first."""
     value = TableSpec.model_fields[option.field].default
     if option.type == "duration":
         return format_duration(round(value * option.milliseconds))
@@ -73,7 +73,7 @@ def _usual(option: Option) -> Any:
 
 
 def source_params(kind: str, *, connection: str = "connection", begin: Mapping[str, Any]) -> dict[str, Param]:
-    """What a source of this kind needs to know.
+    """The fields of a source of this kind.
 
     :param connection: what the field of its connection is called.
     :param begin: what some of the fields begin with, by the names of operators' arguments.
@@ -94,7 +94,7 @@ def source_params(kind: str, *, connection: str = "connection", begin: Mapping[s
 
 
 def source_definition(kind: str, *, connection: str = "connection") -> dict[str, Any]:
-    """What ``CreateSourceOperator`` is told by these fields, as templates."""
+    """The arguments of ``CreateSourceOperator`` from these fields, as templates."""
     found = find_kind(kind)
     names = [*([found.variant_field] if found.variants else []), *(option.name for option in found.options)]
     told: dict[str, Any] = {"kind": kind, "upstream": {name: _template(name) for name in names}}
@@ -123,5 +123,5 @@ def _text(default: str | None, title: str, description: str, **more: Any) -> Par
 
 
 def _template(field: str) -> str:
-    """Nothing where nothing was given; False is something. Not ``params.keys``, which is what every mapping has."""
+    """Empty if nothing was given; False is a value. ``params['keys']``, because ``params.keys`` is a method."""
     return f"{{{{ params['{field}'] if params['{field}'] is not none else '' }}}}"

@@ -25,7 +25,7 @@ def page(path: str) -> str:
 
 @attrs.define()
 class StatusLink(BaseOperatorLink):
-    """How the table or source of a task is now."""
+    """The present status of the task's table or source."""
 
     name = "mzshare status"
 

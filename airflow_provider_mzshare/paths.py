@@ -8,7 +8,7 @@ _SPARK = re.compile(r"[\x00-\x1f\x7f#,\\\U00010000-\U0010ffff]")
 """Spark takes lists of files apart at commas, and what follows a ``#`` for another name of the file. Java spoils
 characters beyond U+FFFF, such as emoji, in the options that it is started with."""
 _DELTA = re.compile(r"[\x00-\x1f\x7f\\\[\]<>^|]|%[0-9A-Fa-f]{2}")
-"""delta-rs reads an escape as what it stands for, and so another folder; the others it does not read at all."""
+"""delta-rs decodes an escape, and so uses another folder; the other characters it does not accept at all."""
 
 
 def bad_for_spark(path: str) -> str | None:

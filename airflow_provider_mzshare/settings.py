@@ -36,7 +36,7 @@ class Settings:
     warehouse: str
     master: str = "local[*]"
     backfill_master: str | None = None
-    """Of backfills. None: half of what ``master`` takes of this machine, or the same cluster (``compute.masters``)."""
+    """The master of backfills. None: half of a local ``master``, or the same cluster (``compute.masters``)."""
     launcher: str = "process"
     """How new apps are run (``compute.launchers``). Jobs that exist keep the one that started them."""
     jars: Path | None = None
@@ -47,7 +47,7 @@ class Settings:
     """How many may have an app at once. None: as many as this machine has room for (``compute.machine``)."""
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     umask: int = PRIVATE
-    """What others may not do with the files and folders that are made."""
+    """The umask of files and folders that are made: what other users may not do with them."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:

@@ -73,7 +73,7 @@ def _arrival(
     wait: Mapping[str, Any],
     shared: Mapping[str, Any],
 ) -> BaseOperator:
-    """One table's way after its backfill was started; returns its last task."""
+    """The tasks of one table after its backfill was started; returns the last task."""
     outlets = _outlets(name, alias if verify else None, shared["mzshare_conn_id"])
     converge = OffsetsConvergedSensor(
         task_id=f"converge_{suffix}", table=name, outlets=None if verify else outlets, **wait, **shared

@@ -8,7 +8,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+]*")
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[\w.\-]*)(:[0-9]+)?"
 _PLACE = re.compile(rf"{_HOST}(,{_HOST})*(/[\w.\-/+]*)?")
 FILE_SCHEMES = ("sqlite", "file")
-"""What follows these is a file's name, whatever is in it."""
+"""After these schemes everything is the name of a file."""
 
 
 def shown_url(text: str) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class Wiring:
     """:param connections: finds the store of connections to upstreams.
-    :param catalog: one that is open already, and is its opener's to close.
+    :param catalog: an open catalog, which its opener closes.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Wiring:
         return self.catalog
 
     def close(self) -> None:
-        """It may be used again: then the catalog is opened anew."""
+        """May be used again: then the catalog is opened anew."""
         if self._opened is not None and self._opened is not self._given:
             self._opened.close()
         self._opened = self._given
@@ -80,7 +80,7 @@ class Wiring:
         return Reconciler(self.catalog, self.settings, self.connections, self.launchers, stop_seconds=grace)
 
     def backfill_starter(self, start: bool | None = None) -> BackfillStarter:
-        """:param start: whether to start what nobody has started; None: where the app of its source runs."""
+        """:param start: whether to start backfills that are not started; None: only if the app of their source runs."""
         from airflow_provider_mzshare.control.supervision.backfill_starter import BackfillStarter
 
         return BackfillStarter(self.catalog, self.settings, self.connections, self.launchers, start=start)
@@ -99,7 +99,7 @@ class Wiring:
         max_lag: int = 1,
         report: Callable[[Progress], None] | None = None,
     ) -> Waiter:
-        """For a table, or for all tables of a source. :param start: as of ``backfill_starter``."""
+        """Waits for a table, or for all tables of a source. :param start: as in ``backfill_starter``."""
         from airflow_provider_mzshare.control.supervision.live_wait import Waiter
 
         return Waiter(

@@ -91,7 +91,7 @@ class Upstream(Protocol):
     def begin_offsets(self) -> Position: ...
 
     def end_offsets(self) -> Position:
-        """How far a reader can get now: past committed data only."""
+        """The end that a reader can reach now: only committed data counts."""
         ...
 
     def resolve_start(self, start: Start) -> Position: ...
@@ -112,11 +112,11 @@ class Reader(Protocol):
 
     @property
     def place(self) -> Place:
-        """Of the upstream's records."""
+        """The place of the upstream's records."""
         ...
 
     def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
-        """From ``start`` on, at most so many records per batch; ``partitions`` are all there are now."""
+        """A stream from ``start`` on, at most so many records per batch; ``partitions`` are all that exist now."""
         ...
 
     def bounded(self, lower: Position, upper: Position, *, tasks: int | None = None) -> DataFrame | None:
@@ -140,9 +140,9 @@ class Reader(Protocol):
         ...
 
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
-        """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.
+        """The range that a batch reads, from the log that Spark wrote before it ran: rows do not show holes or markers.
 
-        :param start: of the query; its first batch has no predecessor to begin at.
+        :param start: the start of the query, where its first batch begins.
         """
         ...
 
@@ -157,7 +157,7 @@ class Records(Protocol):
         ...
 
     def excuse(self) -> str | None:
-        """Why a record that was once there may be gone; None where that cannot be."""
+        """Why a record that was once there may be gone; None if that cannot happen."""
         ...
 
     def __enter__(self) -> Records: ...

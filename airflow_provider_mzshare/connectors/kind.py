@@ -1,4 +1,4 @@
-"""What a kind of source is to the rest of the program: all that anybody asks of one stands in its folder.
+"""A kind of source, as the rest of the program uses it: everything about one kind is in its folder.
 
 A kind is an instance of a subclass of :class:`ConnectorKind`, registered by one line (``connectors/registry.py``, or
 the entry points of another package). Its module is imported to read and to print statements, so what connects is only
@@ -21,10 +21,10 @@ from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Start
 S = TypeVar("S", bound=SourceSpec)
 
 CHUNK_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
-"""Without, Spark counts cells alone, and gives thousands of chunks of rows at once."""
+"""Without this, Spark only counts cells, and would give thousands of chunks of rows at once."""
 
 Clause = Literal["FORMAT", "INCLUDE", "ENVELOPE", "FOR", "a column list"]
-"""Of old syntax, on a source."""
+"""A clause of old syntax on a source."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +42,27 @@ class Written:
 
 class ConnectorKind(Generic[S]):
     kind: ClassVar[str]
-    """Under which it is registered, and which is stored: ``kafka``."""
+    """The name that it is registered by, and that is stored: ``kafka``."""
     title: ClassVar[str]
-    """In messages: ``Kafka``."""
+    """The name in messages: ``Kafka``."""
     spec: type[S]
     details: type[ExportDetails]
-    """Which a table keeps; ``kind`` tells them apart."""
+    """What a table of this kind stores about its reference; its field ``kind`` tells kinds apart."""
     connector: ClassVar[str]
     """``module:class`` of its :class:`Connector`, made of a spec, a connection and an incarnation."""
 
     # ── in SQL ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     words: ClassVar[str]
-    """Behind FROM: ``LOAD GENERATOR``."""
+    """The words after FROM: ``LOAD GENERATOR``."""
     takes_connection: ClassVar[bool] = False
     """Whether ``CONNECTION c`` follows; its name is the spec's field ``connection``."""
     options: ClassVar[tuple[Option, ...]] = ()
-    """In brackets, in the order in which they are printed. The brackets may be left out unless one is required."""
+    """The options in brackets, in the order of printing. The brackets may be left out unless an option is required."""
     variants: ClassVar[Mapping[str, Collection[str]]] = {}
     """Words that may follow the kind's, and the options that each has; empty for a kind that has none."""
     variants_later: ClassVar[tuple[str, ...]] = ()
-    """Those that are refused as not supported yet."""
+    """Variants that are refused as not supported yet."""
     variant_field: ClassVar[str] = ""
     """The spec's field, which holds the variant as ``key_value``."""
 
@@ -105,22 +105,22 @@ class ConnectorKind(Generic[S]):
     """
 
     def connection_name(self, spec: S) -> str | None:
-        """None for a kind that needs none."""
+        """The name of the source's connection; None for a kind that needs none."""
         return getattr(spec, "connection", None)
 
     def topic(self, spec: S) -> str | None:
-        """The one thing that a source reads, where it reads one thing."""
+        """The topic of the source; None for a kind without topics."""
         return None
 
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     has_columns: ClassVar[bool] = False
-    """The upstream has columns of its own, and no format says how records are decoded."""
+    """Whether the upstream has columns of its own, so that no format decodes its records."""
     metadata: ClassVar[tuple[str, ...]] = ("partition", "offset", "timestamp", "key")
     """What INCLUDE may name."""
 
     database: ClassVar[str | None] = None
-    """What may stand in front of the schema in a reference of three parts."""
+    """The database that may stand before the schema, in a reference of three parts."""
 
     @property
     def default_format(self) -> str:
@@ -141,23 +141,23 @@ class ConnectorKind(Generic[S]):
     # ── old syntax ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def has_several_outputs(self, spec: S) -> bool:
-        """They are subsources; a single one is the source itself."""
+        """Whether the outputs are subsources in old syntax; a single output is the source itself."""
         return False
 
     def misplaced(self, variant: str | None, given: Collection[Clause]) -> Iterable[tuple[Clause, str]]:
-        """Clauses that have no place, and why; the first of them is told. New kinds have no old syntax at all."""
+        """Clauses that this source cannot have, and why; the first is reported. New kinds have no old syntax at all."""
         return [(clause, f"of a {self.words} source it is said by CREATE TABLE … FROM SOURCE") for clause in given]
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     conn_types: ClassVar[tuple[str, ...]] = ()
-    """Of the connections that it connects through."""
+    """The types of Airflow connections that it can use."""
     packages: ClassVar[tuple[str, ...]] = ()
-    """Without which it cannot connect; ``mzshare doctor`` looks for them."""
+    """Packages that it needs to connect; ``mzshare doctor`` looks for them."""
     place: ClassVar[Place] = PARTITIONED
-    """Of its records, in every collection that is fed from it."""
+    """The place of its records, in every collection that is fed from it."""
     spark_settings: ClassVar[Mapping[str, str]] = {}
-    """Of a session that reads it, beside those that every app has; ``CHUNK_SETTINGS`` where it gives rows."""
+    """Spark settings of a session that reads it, besides those of every app; ``CHUNK_SETTINGS`` if it gives rows."""
     executor_modules: ClassVar[tuple[str, ...]] = ()
     """Modules that Spark's Python processes need to read it. They travel to executors that do not have this package."""
 

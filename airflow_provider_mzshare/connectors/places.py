@@ -57,7 +57,7 @@ class Place:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """In a collection, behind the tick."""
+        """The names in a collection, after the tick."""
         return tuple(column.name for column in self.columns)
 
     @cached_property
@@ -70,7 +70,7 @@ class Place:
 
     @cached_property
     def within_lane(self) -> tuple[PlaceColumn, ...]:
-        """What tells the records of one lane apart."""
+        """The columns that identify a record within its lane."""
         return tuple(column for column in self.columns if column.given != self.lane)
 
     def lane_of(self, name: str) -> Lane:
@@ -88,7 +88,7 @@ class Place:
         return ", ".join(f"{name} {value}" for name, value in zip(self.given, told, strict=True))
 
     def shown(self, position: Position) -> dict[str, str]:
-        """A position as people know it; nothing where they know it by its numbers."""
+        """A position as people write it; empty if they write its numbers."""
         return {} if self.show is str else {lane: self.show(number) for lane, number in position.entries}
 
     def to_plain(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def from_millis(times: Sequence[int]) -> pa.Array:
 
 
 def hold(times: pa.Array) -> pa.Array:
-    """What can be held, as it is: nearly always all."""
+    """The times that a table can hold, nearly always all; the others become NULL."""
     numbers = times.view(pa.int64())
     first, last = FIRST_MS * 1_000, LAST_MS * 1_000 + 999
     reached = pc.min_max(numbers).as_py()

@@ -21,14 +21,14 @@ ROW = "row"
 """The struct of a row's columns."""
 CHUNK = "chunk"
 CHUNK_DDL = f"{CHUNK} binary"
-"""What Spark is told of an upstream that gives rows."""
+"""Spark's schema for an upstream that gives rows."""
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
 @cache
 def input_schema(place: Place) -> pa.Schema:
-    """What the pass is given of an upstream with such places. A time that no table can hold may come as NULL."""
+    """The columns that the pass gets from an upstream with such places. A time that no table can hold may be NULL."""
     return pa.schema([("key", pa.binary()), ("value", pa.binary()), *_placed(place), ("timestamp", _TIMESTAMP)])
 
 
@@ -53,8 +53,8 @@ def row_batch(
 
 
 def as_records(batch: pa.RecordBatch, place: Place) -> pa.RecordBatch:
-    """Records as they are; rows as records that have neither key nor value, with their struct behind. Spark gives
-    timestamps the session's zone, and large types if it is told to.
+    """Records as they are. Rows become records without key and value, with their struct as the last column. The cast is
+    needed because Spark gives timestamps the session's zone, and large types if it is told to.
     """
     schema = input_schema(place)
     if ROW not in batch.schema.names:
@@ -72,7 +72,7 @@ def size_of(batch: pa.RecordBatch) -> int:
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows as they go through Spark."""
+    """Rows as chunks, for the way through Spark."""
     for batch in batches:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as stream:

@@ -43,7 +43,7 @@ def find_kind(name: str) -> ConnectorKind[Any]:
 
 
 def kinds() -> Iterator[ConnectorKind[Any]]:
-    """All that can be loaded: one of another package that cannot does not stop the others. Its own sources say why."""
+    """All kinds that can be loaded. A kind of another package that cannot be loaded does not stop the others."""
     for name in CONNECTORS:
         try:
             yield find_kind(name)
@@ -52,7 +52,7 @@ def kinds() -> Iterator[ConnectorKind[Any]]:
 
 
 def kinds_by_words() -> Mapping[str, ConnectorKind[Any]]:
-    """By what stands behind FROM. Ours come first, so nobody takes their words."""
+    """Kinds by the words after FROM. Ours come first, so that no other package can take their words."""
     found: dict[str, ConnectorKind[Any]] = {}
     for kind in kinds():
         found.setdefault(kind.words, kind)
@@ -60,7 +60,7 @@ def kinds_by_words() -> Mapping[str, ConnectorKind[Any]]:
 
 
 def own_place_names() -> tuple[str, ...]:
-    """What this package's kinds call the columns of their places, each once."""
+    """The column names of the places of our own kinds, each once."""
     return tuple(dict.fromkeys(name for kind in CONNECTORS.own for name in CONNECTORS.get(kind).place.names))
 
 
@@ -68,13 +68,13 @@ def own_place_names() -> tuple[str, ...]:
 
 
 class AbsentSpec(SourceSpec):
-    """Of a kind that is not here, as it is stored. It can be listed and dropped; whoever asks for its kind is told."""
+    """The stored spec of a kind that is not installed here. The source can be listed and dropped, but not used."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
 class AbsentDetails(ExportDetails):
-    """Of a table from such a source."""
+    """The stored details of a table from such a source."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -95,7 +95,7 @@ def read_details(stored: Mapping[str, Any]) -> ExportDetails:
 
 
 def absence(spec: SourceSpec) -> UnknownKind | KindNotLoaded | None:
-    """Why a source cannot be read here at all; None where it can."""
+    """Why a source cannot be read here at all; None if it can."""
     try:
         find_kind(spec.kind)
     except (UnknownKind, KindNotLoaded) as error:

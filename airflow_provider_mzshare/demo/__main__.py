@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _leave_on_signals(folder: SweptFolder) -> None:
-    """At any moment, in the middle of anything: what is under way is killed, so there is nothing to unwind."""
+    """A signal may come at any moment: everything is killed and the folder is removed, so nothing is left to undo."""
 
     def leave(number: int, _: FrameType | None) -> None:
         _deaf()
@@ -55,13 +55,13 @@ def _leave_on_signals(folder: SweptFolder) -> None:
         os._exit(128 + number)
 
     for number in SIGNALS:
-        # Whoever started us under nohup wants us to go on.
+        # A signal that is ignored stays ignored: under nohup the demo goes on.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, leave)
 
 
 def _deaf() -> None:
-    """From here on the end is under way: another signal would only leave something behind."""
+    """Ignore further signals: an interrupted end would leave something behind."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
@@ -87,7 +87,7 @@ def _show(folder: Path, folder_of_jars: Path, console: Console, *, keep: bool) -
 
 
 def _settings(folder: Path, folder_of_jars: Path, broker: EmbeddedKafka) -> dict[str, str]:
-    """Of mzshare and of Airflow. The status page is open to whoever reaches Airflow, which is this machine alone."""
+    """Settings of mzshare and Airflow. Everybody who reaches Airflow sees the status page: only this machine does."""
     (folder / "tmp").mkdir()
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
     return {

@@ -50,7 +50,7 @@ class Gauge:
         return picture
 
     def longest_gap(self, begin_ms: int, end_ms: int) -> float:
-        """Seconds between two commits of the source's tables; those at the edges count as far as they reach in."""
+        """The longest time between two commits of the source's tables, in seconds; commits of this period count."""
         with self._catalog.read() as session:
             source = items.find_source(session, ("public", self._source))
             query = select(TickRow.committed_at).where(TickRow.source_id == source.id, TickRow.committed)

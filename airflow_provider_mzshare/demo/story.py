@@ -22,7 +22,7 @@ RESULT = "[green]exact[/green]: every record is in every table once"
 
 
 class Stuck(Exception):
-    """The story cannot go on; the message says where it is to be seen."""
+    """The demo cannot go on; the message says where to look."""
 
 
 class Story:
@@ -101,7 +101,7 @@ class Story:
 
 
 def pace(before: float, during: float) -> str:
-    """Two numbers of one run on a machine that does other things too: they are told, and judge nothing."""
+    """Two numbers of one run, on a machine that does other things too: they are shown, and judge nothing."""
     if not before or not during:
         return "  pace: too few commits to compare"
     ratio, cores = during / before, os.cpu_count() or 1

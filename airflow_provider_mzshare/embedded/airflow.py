@@ -28,7 +28,7 @@ _ENDED = frozenset({"success", "failed"})
 
 
 class _NoAnswer(ServerFailed):
-    """Nobody answered, which says nothing about what was asked."""
+    """No answer, which says nothing about whether the call was carried out."""
 
 
 class EmbeddedAirflow:
@@ -53,7 +53,7 @@ class EmbeddedAirflow:
         return f"http://{LOOPBACK}:{self._api}"
 
     def _settings(self, worker_logs: int, trigger_logs: int) -> dict[str, str]:
-        """Small enough for one machine: more tasks at once than this end in a locked SQLite."""
+        """Small enough for one machine: with more tasks at once, SQLite would be locked too long."""
         return {
             "AIRFLOW_HOME": str(self.folder),
             "AIRFLOW__CORE__DAGS_FOLDER": str(self._dags),
@@ -98,7 +98,7 @@ class EmbeddedAirflow:
         self._parts[part] = ServerProcess(f"airflow {part}", self._program(part), log=log, env=self.env)
 
     def kill_part(self, part: str) -> None:
-        """As a crash would: with all its children, and no word."""
+        """Kill the part with all its children, as a crash would."""
         self._parts.pop(part).kill()
 
     def stop(self) -> None:
@@ -130,7 +130,7 @@ class EmbeddedAirflow:
     # ── DAGs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def wait_for_dag(self, dag_id: str, timeout: float = 120.0) -> None:
-        """Until the DAG has been parsed; it runs from then on."""
+        """Wait until the DAG has been parsed, then unpause it."""
         _wait(lambda: self._has(dag_id), timeout, f"DAG {dag_id}")
         self.call("PATCH", f"/api/v2/dags/{dag_id}", {"is_paused": False})
 
@@ -154,7 +154,7 @@ class EmbeddedAirflow:
         return {task["task_id"]: task["state"] for task in found["task_instances"]}
 
     def wait(self, dag_id: str, run_id: str, timeout: float) -> str:
-        """Until the run has ended; its final state."""
+        """Wait until the run has ended; returns its final state."""
         _wait(lambda: self.state(dag_id, run_id) in _ENDED, timeout, f"run {run_id} of {dag_id}")
         return self.state(dag_id, run_id)
 
@@ -168,7 +168,7 @@ class EmbeddedAirflow:
             try:
                 return self._call(method, path, body, token=self._token)
             except _NoAnswer:
-                # Its SQLite may be busy for a while. What changes nothing can be asked again.
+                # Airflow's SQLite may be busy for a while. A GET changes nothing, so it can be repeated.
                 if method != "GET" or attempt == ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")

@@ -42,7 +42,7 @@ def last_words(output: str) -> str:
 
 
 def _alive(group: int) -> bool:
-    """Tell living members of a group from zombies, which stay where the container's first process reaps none."""
+    """Whether a process of the group lives. Zombies do not count: in some containers nobody reaps them."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, ProcessLookupError):
             if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:

@@ -22,11 +22,11 @@ from types import TracebackType
 import psutil
 
 MARK = "MZSHARE_SWEPT_WITH"
-"""What is started carries the folder here. A detached app's environment lets it pass, as all that is named MZSHARE_…"""
+"""Every process that is started has the folder in this variable. Detached apps keep it, as all MZSHARE_… variables."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SECONDS = 30.0
 _LOOKS = 3
-"""So many looks in a row must find nothing: what was about to start another process is dead by then."""
+"""So many looks in a row must find no process: one that was about to start another is dead by then."""
 _PAUSE = 0.1
 
 
@@ -34,7 +34,7 @@ class SweptFolder:
     """:param prefix: of its name."""
 
     def __init__(self, prefix: str) -> None:
-        # An interrupt between the two would leave the folder; the sweeper inherits the mask, and so never hears of one.
+        # Signals are blocked: one between these two calls would leave the folder. The sweeper inherits this mask.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             self.path = Path(tempfile.mkdtemp(prefix=prefix))
@@ -42,7 +42,7 @@ class SweptFolder:
             self._sweeper = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        # Children get it from here; this process is known by its environment as it was at its own start.
+        # Children inherit this; a process itself is known by its environment at its start, so this one is not swept.
         os.environ[MARK] = str(self.path)
 
     def sweep(self) -> None:

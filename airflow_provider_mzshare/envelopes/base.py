@@ -1,4 +1,4 @@
-"""What the rest of the program asks of an envelope. One of another package is an entry point, ``mzshare.envelopes``."""
+"""The interface of envelopes. Other packages add theirs by the entry point ``mzshare.envelopes``."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Protocol
 
 
 class Envelope(Protocol):
-    """What the records of a table mean for its rows: each one is a row, or it changes what others have said."""
+    """What the records of a table mean for its rows: each is a new row, or changes earlier rows."""
 
     @property
     def name(self) -> str:
-        """As specs and plans hold it; in capitals, the word that is written after ENVELOPE."""
+        """The name in specs and plans; in capitals, the word after ENVELOPE."""
         ...
 
     @property
     def appends(self) -> bool:
-        """Every record is a row of its own, and none is ever changed. Tables of no other envelope can be filled yet."""
+        """Whether every record is a row of its own, and none is ever changed. Only such tables can be filled yet."""
         ...
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
-        """What a table has not got that the envelope needs, in the words of SQL; None when it can be had.
+        """What the envelope needs and the table has not got, in the words of SQL; None if nothing is missing.
 
         :param format: as the table's spec holds it.
-        :param include: which parts of a record are columns besides: ``key``, ``offset``, …
+        :param include: which parts of a record are columns too: ``key``, ``offset``, …
         """
         ...

@@ -1,4 +1,4 @@
-"""Which envelopes there are. One of ours is one line here."""
+"""The registered envelopes. Each of ours is one line here."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def envelope_named(name: str) -> Envelope:
 
 
 def sql_word(name: str) -> str:
-    """As it is written after ENVELOPE."""
+    """The word after ENVELOPE."""
     return name.upper()
 
 
 def envelope_words() -> list[str]:
-    """All that may stand there."""
+    """All words that may follow ENVELOPE."""
     return [sql_word(envelope.name) for envelope in ENVELOPES.all()]
 
 
 def planned_words() -> list[str]:
-    """Those that somebody may ask for and nobody has registered."""
+    """Words that are planned, and not registered."""
     return [word for word in _PLANNED if word not in envelope_words()]

@@ -1,11 +1,11 @@
-"""What a format is, for the rest of the program and for those who write one; and what formats share.
+"""What a format is, for the rest of the program and for authors of formats; and what formats share.
 
 A format is asked twice. Statements ask what it takes: columns, types. The pass asks it to read records: ``reader`` once
 for all tables of a pass that have this format, the reader once for each batch, and the reading once for each column
-that any of the tables has. So a record is parsed once, and a pair of field and type is converted once, whatever the
-number of tables; a format needs to do nothing for it.
+that any of the tables has. So a record is parsed once, and a pair of field and type is converted once, for any
+number of tables, without any effort of the format.
 
-What is wrong in a record is told by row, never raised: an exception is a failure of all tables of the format.
+Errors of records are returned by row and never raised: an exception is a failure of all tables of the format.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import ClassVar, Literal, NamedTuple
 import pyarrow as pa
 
 Errors = dict[int, str]
-"""What is wrong, by the row's number in the batch. Texts name it and never quote the record."""
+"""Errors by the row's number in the batch. Their texts never quote the record."""
 
 
 Field = str | int
-"""What tells a field of a record from the others: its name, or its number where it has none."""
+"""Identifies a field of a record: its name, or its number if it has no name."""
 
 
 class Column(NamedTuple):
-    """One value for each record, of the column's Arrow type; NULL, and an error, where there is none to be had."""
+    """One value for each record, of the column's Arrow type; NULL and an error for a record without a good value."""
 
     values: pa.Array
     errors: Errors
@@ -37,14 +37,14 @@ class TableColumns(NamedTuple):
 
     columns: Sequence[tuple[str, str]]
     text_columns: Sequence[str] = ()
-    """Those that hold whatever the field has, as text."""
+    """Columns that hold the field's value as text, whatever it is."""
 
 
 class Batch:
     """The records of a batch, for all formats that read it; what several of them need is made once."""
 
     def __init__(self, batch: pa.RecordBatch, rows: pa.StructArray | None = None) -> None:
-        """:param rows: of an upstream that has columns of its own; then keys and values are NULL."""
+        """:param rows: for an upstream that has columns of its own; then keys and values are NULL."""
         self.keys: pa.Array = batch.column("key")
         self.values: pa.Array = batch.column("value")
         self.rows = rows
@@ -57,17 +57,17 @@ class Batch:
 
     @cached_property
     def texts(self) -> Column:
-        """The values as text; NULL, and an error, where they are not UTF-8."""
+        """The values as text; NULL and an error for values that are not UTF-8."""
         return utf8(self.values)
 
 
 class Reading(ABC):
-    """The records of one batch, read. A field is asked for once, and so is the record as a whole."""
+    """The records of one batch, read. Each field is asked for once, and so is the whole record."""
 
     def record_errors(self, table: TableColumns) -> Errors:
-        """What is wrong with a record as a whole, for a table with columns; that comes before what is wrong in a field.
+        """Errors of whole records, for a table with columns. They come before errors of a field.
 
-        A format that does not take columns has none to tell of, here and in ``field``.
+        A format without columns has no such errors, neither here nor in ``field``.
         """
         return {}
 
@@ -89,13 +89,13 @@ class Format(ABC):
     name: ClassVar[str]
     """Lower-case letters, digits and ``_``; the name it is registered by."""
     takes_columns: ClassVar[bool] = False
-    """Whether a table may list columns. Without, it has the one column ``data``."""
+    """Whether a table may list columns. Otherwise it has the one column ``data``."""
     own_columns: ClassVar[bool] = False
-    """Columns are the upstream's own: they are not listed, but may be excluded or taken as text."""
+    """The columns are the upstream's own: a table cannot list them, but exclude them or take them as text."""
     plain_type: ClassVar[str] = "text"
     """The type of the one column ``data``."""
     key_type: ClassVar[Literal["text", "bytea"]] = "text"
-    """The type of a key that is included: UTF-8, or as sent."""
+    """The type of the key column: UTF-8 text, or bytes as sent."""
 
     def refuses(self, type_name: str) -> str | None:
         """Why no column may have this type: ``JSON has no bytea; take text``. None: it may."""
@@ -107,16 +107,16 @@ class Format(ABC):
 
     @property
     def modules(self) -> Sequence[str]:
-        """What travels to executors: all that reading needs beside this package, pyarrow and the standard library."""
+        """Modules that travel to executors: what reading needs besides this package, pyarrow and standard library."""
         return (type(self).__module__,)
 
     @abstractmethod
     def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
-        """How records are read for these tables; what none of them needs may be left out."""
+        """How records are read for these tables. What no table needs may be left out."""
 
 
 def utf8(column: pa.Array) -> Column:
-    """Binary to text; NULL stays NULL, and so becomes what is not UTF-8."""
+    """Binary to text. NULL stays NULL; a value that is not UTF-8 becomes NULL, with an error."""
     try:
         return Column(column.cast(pa.string()), {})
     except pa.ArrowInvalid:

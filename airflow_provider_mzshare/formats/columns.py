@@ -1,4 +1,4 @@
-"""Values as JSON has them to Arrow columns, strictly: in bulk where all values are good, one by one where some are not.
+"""JSON values to Arrow columns, strictly: in bulk if all values are good, one by one if some are not.
 
 Knows types, not records or tables. Bulk and one-by-one must agree on every value; docs/reference/decoding.md is the
 contract.
@@ -40,13 +40,13 @@ _FORMS = {
     "timestamp": "YYYY-MM-DDTHH:MM:SS[.ffffff], no zone",
     "timestamptz": "YYYY-MM-DDTHH:MM:SS[.ffffff] and Z or +HH:MM",
 }
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: what every reader of the tables can show
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: every reader of the tables can show these
 _DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """How one column type takes values: ``bulk`` raises if any is bad, ``one`` raises BadValue for the one."""
+    """How one column type converts values: ``bulk`` raises if any value is bad, ``one`` raises BadValue."""
 
     accepts: frozenset[type]
     bulk: Callable[[Sequence[Any], set[type]], pa.Array]
@@ -55,7 +55,7 @@ class _Kind:
 
 
 def convert(values: Sequence[Any], type_name: str) -> Column:
-    """Values as parsed (None for missing or null) to one column; bad ones are NULL there and named in the errors."""
+    """Parsed values (None for missing or null) to one column. Bad values are NULL, with an error."""
     return convert_in_parts(
         values, partial(_in_bulk, _kind(type_name)), partial(convert_one_by_one, type_name=type_name)
     )
@@ -64,7 +64,7 @@ def convert(values: Sequence[Any], type_name: str) -> Column:
 def convert_in_parts(
     values: Sequence[Any], bulk: Callable[[Sequence[Any]], pa.Array], each: Callable[[Sequence[Any]], Column]
 ) -> Column:
-    """In bulk; where that fails, in smaller and smaller parts, so that a bad value costs the few around it."""
+    """In bulk; if that fails, in smaller and smaller parts, so that only the few values around a bad one are slow."""
     try:
         return Column(bulk(values), {})
     except _BULK_FAILURES:
@@ -199,7 +199,7 @@ def _one_float(type_name: str, arrow: pa.DataType, value: Any) -> float:
 
 
 def _exact_decimal(type_name: str, precision: int, scale: int, value: Any) -> Decimal:
-    """The very number or an error: nothing is rounded. Zeros at the end do not count."""
+    """The exact number or an error: nothing is rounded. Trailing zeros do not count."""
     try:
         sign, digits, exponent = Decimal(value).as_tuple()
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""JSON records to columns by msgspec, where it is installed: a record is only ever read as far as tables ask for it.
+"""JSON records to columns by msgspec, if it is installed: only the fields that tables ask for are read.
 
 It may refuse what the strict reading takes, never the other way round: what it refuses is read strictly, record by
 record, so that rows and errors are those of the strict reading alone. Executors of a cluster have no msgspec; there
@@ -49,7 +49,7 @@ def is_installed() -> bool:
 
 
 def fast_reader(tables: Sequence[TableColumns], strict: ReadBatch) -> ReadBatch | None:
-    """How records are read for these tables; None where they can only be read strictly."""
+    """How records are read for these tables; None if only the strict reading can read them."""
     fields = {name for table in tables for name, _ in table.columns}
     if not is_installed() or any(_UNTAKEN & set(name) for name in fields):
         return None
@@ -57,12 +57,12 @@ def fast_reader(tables: Sequence[TableColumns], strict: ReadBatch) -> ReadBatch 
 
 
 def _is_told_by_its_text(type_name: str) -> bool:
-    """What a parsed value would have lost the digits of."""
+    """Types that need every digit, which a parsed value may have lost."""
     return type_name == "jsonb" or numeric_parts(type_name) is not None
 
 
 class _Shape:
-    """The fields that any of the tables has. A field that some column needs every digit of is kept as it was sent."""
+    """The fields that the tables have. If a column needs every digit of a field, the field is kept as it was sent."""
 
     def __init__(self, tables: Sequence[TableColumns]) -> None:
         columns = [column for table in tables for column in table.columns]
@@ -86,7 +86,7 @@ class _Shape:
 
 class _Found(NamedTuple):
     records: list[Any]
-    """By row; a blank one in place of one that was refused."""
+    """By row; an empty record in place of a refused one."""
     refused: list[int]
 
 
@@ -137,7 +137,7 @@ class FastReading(Reading):
 
 
 def _decode_all(shape: _Shape, raw: Sequence[bytes | None]) -> _Found:
-    """One try for as many as are good: what comes before a refused one stays in the list, and the rest is still due."""
+    """Decode as many records as possible with one call. After a refused record, the call is repeated for the rest."""
     records: list[Any] = []
     refused: list[int] = []
     rest = iter(raw)
@@ -162,7 +162,7 @@ def _convert_as_sent(values: Sequence[Any], type_name: str, *, as_text: bool) ->
     parts = numeric_parts(type_name)
     if parts:
         return convert_in_parts(values, partial(_numbers, *parts), partial(_parsed, type_name))
-    # Another table has the field as a type that needs its digits; this one does not.
+    # Another table needs the digits of this field; this table does not.
     try:
         return convert(list(map(msgspec.json.Decoder().decode, values)), type_name)
     except msgspec.MsgspecError:
@@ -174,13 +174,13 @@ def _parsed(type_name: str, values: Sequence[Any]) -> Column:
 
 
 def _parse_each(values: Sequence[Any]) -> list[Any]:
-    """As the strict reading has them, whatever the type. msgspec has found all of them to be JSON."""
+    """Values as the strict reading has them, for any type. msgspec has checked that all of them are JSON."""
     parse = JsonParser(exact=True).parse_one
     return [parse(str(each, "utf-8")) for each in values]
 
 
 def _numbers(precision: int, scale: int, values: Sequence[Any]) -> pa.Array:
-    """Arrow reads numbers of any length and wraps what does not fit; so it gets those that always fit its 128 bits."""
+    """Arrow wraps numbers that do not fit: so it only gets numbers that surely fit into its 128 bits."""
     texts = list(map(bytes, values))
     kind = pa.decimal128(precision, scale)
     joined = b"".join(texts)

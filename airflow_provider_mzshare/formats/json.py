@@ -25,7 +25,7 @@ class Json(Format):
         return (*super().modules, fast_reader.__module__)
 
     def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
-        """Keeping every digit costs time, so it is done only where some column needs it; the rows are the same."""
+        """To keep every digit costs time, so it is done only if a column needs it; the rows are the same."""
         types = {type_name for table in tables for _, type_name in table.columns}
         as_text = any(table.text_columns for table in tables)
         exact = as_text or any(name == "jsonb" or name.startswith("numeric") for name in types)
@@ -39,7 +39,7 @@ class _Documents(NamedTuple):
 
 
 class JsonReading(Reading):
-    """Strict, with the standard library alone: what a record decodes to is what this says."""
+    """Strict, with the standard library only. This reading defines what a record decodes to."""
 
     def __init__(self, parser: JsonParser, records: Batch) -> None:
         self._parser, self._records = parser, records
@@ -70,7 +70,7 @@ class JsonReading(Reading):
 
     @cached_property
     def _objects(self) -> _Documents:
-        """For tables with columns: every value an object, an empty one in place of what is none."""
+        """For tables with columns: every value is an object; other values are replaced by an empty object."""
         values, errors = self._documents
         if set(map(type, values)) <= {dict}:
             return self._documents

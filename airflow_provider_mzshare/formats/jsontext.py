@@ -13,12 +13,12 @@ from json.encoder import encode_basestring
 from typing import Any
 
 MAX_DEPTH = 128
-"""Levels of nesting. Fixed, because Python's own limit depends on the version and on the stack's state."""
+"""Levels of nesting. A fixed limit, because Python's own depends on its version and on the stack."""
 
 SURELY_FLAT = 2 * MAX_DEPTH
-"""Characters, or bytes: every level opens and closes."""
+"""A text of at most so many characters or bytes cannot be too deep, because every level needs two brackets."""
 
-_INT_DIGITS = 600  # below the lowest limit that Python lets one set for int()
+_INT_DIGITS = 600  # below the lowest limit for int() that Python allows to set
 _SPACE = " \t\n\r"
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -49,7 +49,7 @@ def _whole(text: str) -> int | WholeText:
 
 
 def _scanner(decoder: JSONDecoder) -> Callable[[str | None, int], tuple[Any, int]]:
-    """The scanner in C without the checks around it, which cost as much again: the parser makes its own."""
+    """The scanner in C without the checks around it, which double its time: the parser has checks of its own."""
     scan: Callable[[str | None, int], tuple[Any, int]] = decoder.scan_once  # type: ignore[attr-defined]
     return scan
 
@@ -115,14 +115,14 @@ def _may_be_deep(text: str | None) -> bool:
 
 
 def is_too_deep(raw: bytes) -> bool:
-    """Of a record in UTF-8."""
+    """Whether a record in UTF-8 is nested too deeply."""
     if len(raw) <= SURELY_FLAT or raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
         return False
     return _depth(raw.decode()) > MAX_DEPTH
 
 
 def _depth(text: str) -> int:
-    """Of a text that may be no JSON: the deepest level of open brackets outside strings."""
+    """The deepest level of open brackets outside of strings, also in text that is no JSON."""
     level = deepest = 0
     for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
         level += 1 if bracket in "{[" else -1

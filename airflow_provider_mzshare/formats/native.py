@@ -1,4 +1,4 @@
-"""Upstreams that have columns of their own. Nothing is written in SQL, and nothing is for the user to decode."""
+"""For upstreams that have columns of their own: FORMAT is not written, and there is nothing to decode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NativeReading(Reading):
         self._rows: pa.StructArray = records.rows
 
     def field(self, field: Field, type_name: str, *, as_text: bool) -> Column:
-        """Raises if a value would have to be changed: then the upstream's columns are not what they were."""
+        """Raises if a value does not fit the type: then the upstream's columns have changed."""
         return Column(self._rows.field(field).cast(arrow_type(type_name)), {})
 
     def plain(self) -> Column:

@@ -1,6 +1,6 @@
 """The formats that there are, by the names in specs and, in capitals, the words of SQL. Stays on the driver.
 
-Names are known without importing a format: only who decodes, or asks what a format takes, needs more.
+Names are known without importing a format: only code that decodes, or asks what a format takes, imports it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _HERE = "airflow_provider_mzshare.formats"
 NATIVE = "none"
-"""What a table has where FORMAT is not written: the upstream has columns of its own."""
+"""The format of a table without FORMAT: the upstream has columns of its own."""
 
 FORMATS: Registry[Format] = Registry(
     "format",
@@ -48,17 +48,17 @@ def format_target(name: str) -> str:
 
 
 def sql_word(name: str) -> str | None:
-    """As it is written after FORMAT; None where FORMAT is left out."""
+    """The word after FORMAT; None for the format that is used if FORMAT is left out."""
     return None if name == NATIVE else name.upper()
 
 
 def sql_words() -> tuple[str, ...]:
-    """All that may stand after FORMAT."""
+    """All words that may follow FORMAT."""
     return tuple(word for name in FORMATS if (word := sql_word(name)))
 
 
 def words_with_columns() -> tuple[str, ...]:
-    """Of these the formats that take a list of columns."""
+    """The words of formats that take a list of columns."""
     return tuple(word for name in FORMATS if (word := sql_word(name)) and format_named(name).takes_columns)
 
 

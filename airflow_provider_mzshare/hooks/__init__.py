@@ -1,1 +1,1 @@
-"""SURFACE: doors from Airflow to the rest. ``connections`` is for the command line too, and imports airflow late."""
+"""Hooks: how Airflow uses the rest. The command line uses ``connections`` too, which imports airflow late."""

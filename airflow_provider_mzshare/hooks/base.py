@@ -15,7 +15,7 @@ from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.wiring import Wiring
 
 if TYPE_CHECKING:
-    # DAG files import this at every parse: what only a running task needs is loaded by that task.
+    # DAG files import this module at every parse: so a task imports what only running tasks need.
     from airflow_provider_mzshare.compute.launchers.registry import Launchers
     from airflow_provider_mzshare.control.catalog import Catalog
     from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
@@ -53,7 +53,7 @@ class CatalogHook(BaseHook):
 
     @cached_property
     def connections(self) -> ConnectionStore:
-        """Of the upstreams."""
+        """The store of connections to upstreams."""
         return default_connections()
 
     # ── the catalog ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -71,16 +71,16 @@ class CatalogHook(BaseHook):
         return self.catalog
 
     def ensure_catalog(self) -> Catalog:
-        """The same; an embedded catalog that is not there yet is made. One on a server is only made when asked for."""
+        """The catalog. An embedded catalog that does not exist yet is created; one on a server only when asked for."""
         return self.wiring.ensure_catalog()
 
     def close(self) -> None:
-        """Also where nothing was opened, since a setting was wrong."""
+        """Does nothing if nothing was opened, for example because a setting was wrong."""
         if "wiring" in vars(self):
             self.wiring.close()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Whether the catalog can be used, the warehouse be written to, and the jars are the pinned ones."""
+        """Test that the catalog can be used, the warehouse can be written to, and the jars are the pinned ones."""
         from airflow_provider_mzshare.control.supervision.doctor import examine_places
 
         try:

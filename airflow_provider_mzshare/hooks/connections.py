@@ -15,7 +15,7 @@ _CONFIGURED_BY = ("AIRFLOW_HOME", "AIRFLOW_CONFIG", "AIRFLOW__DATABASE__SQL_ALCH
 
 
 class AirflowConnections:
-    """Whatever Airflow would answer here: its secrets backends, its metadata database, or the API in a task."""
+    """What Airflow answers here: from its secrets backends, its metadata database, or the API of a task."""
 
     def get(self, name: str) -> Connection:
         found = _from_task(name) if in_task() else _from_backends(name)
@@ -23,7 +23,7 @@ class AirflowConnections:
 
 
 class DefaultConnections:
-    """The environment first, then Airflow where it is configured: an unconfigured Airflow would make itself a home."""
+    """The environment first, then Airflow if it is configured: otherwise Airflow would create a home folder."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = os.environ if environ is None else environ
@@ -38,7 +38,7 @@ class DefaultConnections:
 
 
 def to_connection(name: str, found: Any, extra: Mapping[str, Any]) -> Connection:
-    """One of Airflow's as one of ours."""
+    """A connection of Airflow as one of ours."""
     return Connection(
         name=name,
         conn_type=found.conn_type or "",
@@ -63,7 +63,7 @@ def is_airflow_configured(environ: Mapping[str, str]) -> bool:
 
 
 def in_task() -> bool:
-    """Airflow sets this object in tasks, triggers and DAG parsing: only the task SDK may be asked there."""
+    """Airflow sets this object in tasks, triggers and DAG parsing. There only the task SDK may be asked."""
     runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
     return getattr(runner, "SUPERVISOR_COMMS", None) is not None
 
@@ -85,7 +85,7 @@ def _from_task(name: str) -> Any:
 
 
 def _from_backends(name: str) -> Any:
-    """The SDK leaves the metadata database out where it cannot tell the process, so the command line asks the model."""
+    """The SDK skips the metadata database if it does not know this process: so the command line asks the model."""
     from airflow.models.connection import Connection as Model
     from airflow.sdk.exceptions import AirflowNotFoundException
 

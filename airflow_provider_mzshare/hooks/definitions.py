@@ -1,4 +1,4 @@
-"""What operators and forms say, as statements: values, checked by the rules that SQL is checked by."""
+"""Arguments of operators and forms as statements: values that are checked by the same rules as SQL."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]
 
 DEFAULT_KIND = "kafka"
-"""Of those who say nothing of a kind: operators had no other."""
+"""The kind if none is given: operators once had no other."""
 TABLE_FIELDS = ("name", "columns", "format", "include", "reference", "snapshot", "options")
 SOURCE_ARGUMENTS = {option.name: option for option in SOURCE_SETTINGS.values()}
 TABLE_ARGUMENTS = {option.name: option for option in TABLE_OPTIONS.values()}
@@ -49,7 +49,7 @@ def source_statement(
     **upstream: Any,
 ) -> sql.CreateSource:
     """:param options: settings of the source, as ``{"trigger_interval": "500ms", "backfill_rate": 1000}``.
-    :param upstream: what its kind needs to know, by the words of its options: ``topic="t"``, ``start_offsets=[3, 4]``.
+    :param upstream: the options of its kind, by their words: ``topic="t"``, ``start_offsets=[3, 4]``.
     """
     check_upstream(kind, connection, upstream)
     found = find_kind(kind)
@@ -67,7 +67,7 @@ def source_statement(
 
 
 def check_upstream(kind: str, connection: str | None, upstream: Mapping[str, Any]) -> None:
-    """That nothing is missing and all is known; the values may be templates still."""
+    """Check that no option is missing or unknown. The values may still be templates."""
     found = find_kind(kind)
     known = [*([found.variant_field] if found.variants else []), *(option.name for option in found.options)]
     _check_known(f"argument of a {found.title} source", upstream, known)
@@ -82,7 +82,7 @@ def check_upstream(kind: str, connection: str | None, upstream: Mapping[str, Any
     rendered = [words for words, value in given.items() if "{{" not in value and "{%" not in value]
     if variant is not None and variant not in found.variants:
         if "{{" in variant:
-            return  # rendered, and looked at, before the source is made
+            return  # checked after it is rendered, before the source is created
         raise StatementError(f"expected {listing(found.variants)}, found {variant}", argument=found.variant_field)
     with _told():
         checks.check_upstream(found, variant, rendered, perhaps=given)
@@ -104,7 +104,7 @@ def _connection(kind: ConnectorKind[Any], connection: str | None) -> str | None:
 def table_statement(source: str, table: Mapping[str, Any]) -> sql.CreateTable:
     """:param table: ``name``, ``columns``, ``format``, ``include``, ``reference``, ``snapshot``, ``options``.
 
-    A reference that is a text is one name, dots and all, as a topic's; one with a schema is a list of its parts, which
+    A reference that is a text is one name, dots included, like a topic's. One with a schema is a list of parts, which
     may be written as JSON.
     """
     _check_known("table", table, TABLE_FIELDS)
@@ -150,7 +150,7 @@ def _values(
 
 @contextmanager
 def _told(argument: str | None = None) -> Iterator[None]:
-    """What is wrong with a statement, with the argument in the place that it has in SQL's text."""
+    """Report errors of a statement with the argument, as SQL reports them with the place in its text."""
     try:
         yield
     except checks.Misfit as error:
@@ -160,7 +160,7 @@ def _told(argument: str | None = None) -> Iterator[None]:
 
 
 def _reference(given: Any) -> tuple[str, ...] | None:
-    """A name, or a list of parts, which may be JSON: no topic's name begins as one does."""
+    """A name, or a list of parts, also as JSON: a topic's name cannot begin with a bracket."""
     text = given.strip() if isinstance(given, str) else None
     if not given or text == "":
         return None

@@ -1,4 +1,4 @@
-"""Rows to a file: Parquet, CSV, or JSON with one object a line. A file is there whole or not at all."""
+"""Rows to a file: Parquet, CSV, or JSON with one object a line. A file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS = ("parquet", "csv", "json")
 
 
 def file_format(file: str, chosen: str | None = None) -> str:
-    """As told, or as the name says."""
+    """The chosen format, or the one that the file's name ends with."""
     found = (chosen or PurePosixPath(file).suffix.removeprefix(".")).lower()
     if found not in FORMATS:
         raise TerminalError(f"{file}: a file is one of {', '.join(FORMATS)}, not {found!r}", hint="give file_format")
@@ -90,7 +90,7 @@ def _whole_file(file: str) -> Iterator[IO[bytes]]:
 
 
 def _umask() -> int:
-    """What a file made the plain way would not allow; asking is only possible by setting."""
+    """The umask of this process; it can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""Errors of ours as Airflow should take them: what cannot go away by itself is not retried. Decided here alone."""
+"""Our errors as Airflow should handle them: one that cannot go away by itself is not retried. Only decided here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def no_retry_when_terminal() -> Iterator[None]:
-    """The task's log and its failure say what to do next, once: where the error came from is told at debug."""
+    """The task's log and failure say the next step once. The traceback is logged at debug level."""
     try:
         yield
     except TerminalError as error:
@@ -29,7 +29,7 @@ def no_retry_when_terminal() -> Iterator[None]:
 
 
 def raise_if_failed(outcomes: list[Outcome]) -> list[Outcome]:
-    """What could not be done may work at the next attempt."""
+    """Raise an error that is retried: what failed may work at the next attempt."""
     if bad := [outcome for outcome in outcomes if not outcome.ok]:
         raise LaunchFailed(f"{bad[0].action} {bad[0].subject}: {bad[0].detail}", hint=bad[0].hint)
     return outcomes

@@ -1,4 +1,4 @@
-"""The one door from Airflow to control: every operator is one call of this hook."""
+"""The one hook from Airflow to control: every operator is one call of it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ POLL_SECONDS = 0.5
 
 
 class MzShareHook(CatalogHook):
-    """Sources, tables and what runs for them. Doing something twice does no harm: control sees to that."""
+    """Sources, tables and their apps. Every call can be repeated without harm."""
 
     # ── definitions ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -57,7 +57,7 @@ class MzShareHook(CatalogHook):
         return self.run_together([statement])[0]
 
     def run_together(self, statements: Sequence[sql.Statement]) -> list[Result]:
-        """All or none."""
+        """In one transaction: all or none."""
         return list(run_transactions(self.ensure_catalog(), [statements], self.connections))
 
     def create_source(self, name: str, **definition: Any) -> Result:
@@ -65,28 +65,28 @@ class MzShareHook(CatalogHook):
         return self.run_statement(source_statement(name, **definition))
 
     def create_tables(self, source: str, tables: Sequence[Mapping[str, Any]]) -> list[Result]:
-        """All or none, and with one backfill for those that need one. See ``table_statement``."""
+        """All or none, and with one backfill for the tables that need one. See ``table_statement``."""
         return self.run_together([table_statement(source, table) for table in tables])
 
     def drop_table(self, name: str) -> Result:
         return self.run_statement(sql.DropItem("table", typed_name(name), if_exists=True))
 
     def drop_source(self, name: str, *, cascade: bool = False) -> Result:
-        """Its apps are stopped as well."""
+        """Drop the source and stop its apps."""
         result = self.run_statement(sql.DropItem("source", typed_name(name), if_exists=True, cascade=cascade))
         if result.id is not None:
             raise_if_failed(self.reconciler().run(only=ItemId(result.id)))
         return result
 
     def resume_table(self, name: str) -> str:
-        """Its status afterwards. One that arrives already, or is live, is left as it is."""
+        """Returns the status afterwards. A table that is being brought up already, or is live, is not changed."""
         table = self.table(name)
         if table.status == "stalled" or self._replacement(table) == "stalled":
             self.run_statement(sql.AlterTable(typed_name(name), "resume"))
         return self.table(name).status
 
     def resnapshot_table(self, name: str) -> BackfillId | None:
-        """The backfill that fills the new generation; one that is being filled already is not begun anew."""
+        """Returns the backfill that fills the new generation. If one is being filled already, it goes on."""
         table = self.table(name)
         if self._replacement(table) not in ("backfilling", "converging"):
             self.run_statement(sql.AlterTable(typed_name(name), "resnapshot"))
@@ -99,18 +99,18 @@ class MzShareHook(CatalogHook):
     # ── what runs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reconcile(self) -> list[Outcome]:
-        """Start what should run, stop what should not, arm what can converge, tidy up."""
+        """Start apps that should run, stop those that should not, ask for cutovers that are possible, and tidy up."""
         self.ensure_catalog()
         return self.reconciler().run_patiently()
 
     def start(self, source: str, *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS) -> Ingesting:
-        """Returns once the source's app has committed a tick; it goes on without us."""
+        """Returns once the source's app has committed a tick. The app goes on by itself."""
         source_id = self._desire(source, "running")
         raise_if_failed(self.reconciler().run(only=source_id, at_once=True))
         return await_ingestion(self.catalog, source_id, timeout=timeout, poll=poll)
 
     def stop(self, source: str, *, grace: float = GRACE_SECONDS) -> list[Outcome]:
-        """:param grace: how long the current tick may take; then the app is made to end."""
+        """:param grace: how long the current tick may take; after this the app is killed."""
         source_id = self._desire(source, "stopped")
         return raise_if_failed(self.reconciler(stop_seconds=grace).run(only=source_id, at_once=True))
 
@@ -123,9 +123,9 @@ class MzShareHook(CatalogHook):
     def start_backfill(
         self, tables: Sequence[str], *, timeout: float = START_SECONDS, poll: float = POLL_SECONDS
     ) -> Backfilling:
-        """Returns once every table that has to be brought up has an app that does it, or is queued for one.
+        """Returns once each table that has to be brought up has an app for its backfill, or is queued for one.
 
-        Stalled ones are resumed first.
+        Stalled tables are resumed first.
         """
         self._resume_stalled(tables)
         ids = [self.table(name).id for name in tables]
@@ -136,7 +136,7 @@ class MzShareHook(CatalogHook):
         return await_backfills(self.catalog, ids, timeout=timeout, poll=poll)
 
     def _resume_stalled(self, tables: Sequence[str]) -> None:
-        """In one transaction, so that they share a backfill; new generations that have stalled too."""
+        """Resume stalled tables, and stalled new generations, in one transaction, so that they share a backfill."""
         found = {one.table: one for one in map(self.convergence, tables)}
         stalled = {table: one.reason for table, one in found.items() if one.is_stalled}
         if not stalled:
@@ -149,7 +149,7 @@ class MzShareHook(CatalogHook):
         """End the backfills of these tables for good. Tables that are not live yet stall, and can be resumed."""
         ids: list[ItemId] = []
         for name in tables:
-            with suppress(UnknownItem):  # dropped meanwhile: whatever it left is the reconciler's to tidy
+            with suppress(UnknownItem):  # dropped meanwhile: the reconciler removes what it left
                 ids.append(self.table(name).id)
         return raise_if_failed(retire_backfills(self.catalog, self.reconciler(), ids))
 
@@ -159,14 +159,14 @@ class MzShareHook(CatalogHook):
         return find_table(self.catalog, name)
 
     def live_tables(self, source: str) -> list[str]:
-        """Full names."""
+        """The full names of the source's live tables."""
         found = find_source(self.catalog, source)
         with self.catalog.read() as session:
             tables = items.list_tables(session, found.id)
         return [str(sql.QualifiedName(*table.name)) for table in tables if table.status == "live"]
 
     def status(self, name: str | None = None) -> tuple[list[SourceStatus], list[TableStatus]]:
-        """Of all sources; of one with its tables; or of one table with its source."""
+        """The status of all sources; of one source with its tables; or of one table with its source."""
         reader = self.status_reader()
         if name is None:
             return reader.sources(), []
@@ -174,7 +174,7 @@ class MzShareHook(CatalogHook):
         return [source], tables
 
     def spark_ui(self, job_id: str) -> str | None:
-        """Where the pages of a job's Spark are, if they are switched on."""
+        """The address of the job's Spark UI, if it is switched on."""
         with self.catalog.read() as session:
             return get_job(session, JobId(job_id)).ui_url
 
@@ -185,7 +185,7 @@ class MzShareHook(CatalogHook):
             return convergences(session, [table_id])[table_id]
 
     def arm(self, table: str, *, max_lag: int = 1) -> bool:
-        """Ask for the cutover of a table that is close enough; False when it is not, or has been asked already."""
+        """Ask for the cutover of a table that is close enough. False if it is not, or if it was asked for already."""
         table_id = self.table(table).id
         with self.catalog.write() as session:
             return arm_table(session, table_id, max_lag=max_lag)
@@ -197,14 +197,14 @@ class MzShareHook(CatalogHook):
         return verify_table(self.catalog, self.connections, self.settings.warehouse, self.table(table))
 
     def maintain(self, source: str | None = None) -> list[Maintained]:
-        """Move ``since``, remove what it has passed, ask owners to compact; for one source's tables or for all."""
+        """Move ``since``, remove older files, and ask apps to compact; for the tables of one source, or for all."""
         from airflow_provider_mzshare.control.supervision.maintenance import maintain
 
         only = None if source is None else find_source(self.catalog, source).id
         return maintain(self.catalog, self.settings.warehouse, only=only)
 
     def migrate(self, wanted: Wanted, how: Run) -> Report:
-        """Move legacy sources to tables, take that back or end it; what is done is not done twice."""
+        """Migrate legacy sources to tables, roll that back or finalize it. What is done is not done twice."""
         from airflow_provider_mzshare.control.upgrade.executor import run
 
         return run(self.catalog, wanted, how)
@@ -218,7 +218,7 @@ class MzShareHook(CatalogHook):
         tick: int | None = None,
         not_live: NotLiveTables = ignore,
     ) -> pa.Table:
-        """Of a table, a view or a source's progress."""
+        """The rows of a table, a view or a source's progress."""
         typed_name(table)
         asked: dict[str, Any] = {"as_of_ms": as_of_ms, "tick": tick, "not_live": not_live, "jars": self.settings.jars}
         return read_table(self.catalog, self.settings.warehouse, table, query, **asked)

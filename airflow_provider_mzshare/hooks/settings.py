@@ -28,9 +28,10 @@ _FIELDS = {**PLACES, **RUNNING, _SSLMODE: ""}
 
 
 def settings_of(connection: Connection, environ: Mapping[str, str] | None = None) -> Settings:
-    """Where things are is the connection's to say, whole; how apps run falls back on the environment.
+    """Settings from a connection. How apps run falls back on the environment.
 
-    A catalog of the environment beside a home of the connection would be nobody's wish.
+    ``MZSHARE_CATALOG`` and ``MZSHARE_WAREHOUSE`` of the environment are ignored: nobody wants the environment's catalog
+    together with the connection's home.
     """
     if connection.conn_type != CONN_TYPE:
         raise BadConnection(f"connection {connection.name!r} is of type {connection.conn_type!r}, not {CONN_TYPE!r}")
@@ -48,7 +49,7 @@ def settings_of(connection: Connection, environ: Mapping[str, str] | None = None
 
 
 def _text(name: str, value: object, connection: str) -> str:
-    """Empty for a field of the form that was left empty."""
+    """The value as text; empty if the field of the form was left empty."""
     if name not in _FIELDS:
         known = ", ".join(_FIELDS)
         raise BadConnection(f"connection {connection!r}: there is no field {name!r}", hint=f"one of {known}")
@@ -71,7 +72,7 @@ def _catalog_url(connection: Connection, sslmode: str | None) -> str:
 
 
 def _told(connection: Connection, error: BadSetting) -> Exception:
-    """In the words of the form: the user of a connection has set no variable."""
+    """Report the field of the form: a user of a connection has set no variable."""
     field = next((name for name, variable in _FIELDS.items() if variable == error.name), None)
     if field is None or field not in connection.extra:
         return error

@@ -1,4 +1,4 @@
-"""The door from Airflow to versioning: plans, swaps that may be tried again, checks."""
+"""The hook for versioning: plans, swaps that can be repeated, checks."""
 
 from __future__ import annotations
 

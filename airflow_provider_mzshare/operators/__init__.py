@@ -1,1 +1,1 @@
-"""Operators: each a verb over one call of the hook."""
+"""Operators: each is one call of the hook."""

@@ -1,4 +1,4 @@
-"""Operators about tables that come later: their backfill's app, its end, and the proof of the cutover."""
+"""Operators for tables that are added later: start their backfill, end it, and verify the table after the cutover."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StartBackfillOperator(_TablesOperator):
         self.start_timeout = start_timeout
 
     def perform(self, context: Context) -> dict[str, Any]:
-        """Returns the job of each backfill, the tables that need none, and the places of those that are queued."""
+        """Returns the job of each backfill, the tables that need none, and the places of queued backfills."""
         tables = as_list(self.tables)
         started = self.hook.start_backfill(tables, timeout=self.start_timeout, poll=self.poll_interval)
         self.note_job(next(iter(started.jobs.values()), None))

@@ -1,4 +1,4 @@
-"""What all operators share: the hook, errors that are not retried in vain, and events of assets."""
+"""What all operators share: the hook, errors that are not retried if that is useless, and events of assets."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class MzShareOperator(BaseOperator):
-    """Tables that an operator has changed are told to their assets in ``outlets`` (``table_asset("orders")``), with
-    tick, time and rows. An ``AssetAlias`` there gets the assets of tables whose names are only known at run time.
+    """When an operator has changed tables, their assets in ``outlets`` (``table_asset("orders")``) get an event with
+    tick, time and rows. An ``AssetAlias`` gets the assets of tables whose names are only known at run time.
 
     :param mzshare_conn_id: the connection to the catalog. (templated)
     """
 
     template_fields: Sequence[str] = ("mzshare_conn_id",)
     job_id: str | None = None
-    """The app's job that the task was about, for its link."""
+    """The job of the task's app, for the link."""
     spark_ui: str | None = None
 
     def __init__(self, *, mzshare_conn_id: str = DEFAULT_CONN_ID, **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class MzShareOperator(BaseOperator):
 
     @cached_property
     def hook(self) -> MzShareHook:
-        """Loaded by the task and not by the DAG file, which is read over and over."""
+        """Imported by the task and not by the DAG file, which is parsed again and again."""
         from airflow_provider_mzshare.hooks.mzshare import MzShareHook
 
         return MzShareHook(self.mzshare_conn_id)
@@ -58,7 +58,7 @@ class MzShareOperator(BaseOperator):
         """What the operator does; the return value is the task's."""
 
     def not_live(self, require_live: bool) -> NotLiveTables:
-        """What becomes of a read of tables that are not live: it is refused, or the log tells of them."""
+        """What to do about tables that are not live: refuse to read them, or write a warning to the log."""
         from airflow_provider_mzshare.control.lifecycle.liveness import refuse, remark
 
         def tell(tables: Sequence[Standing]) -> None:
@@ -73,7 +73,7 @@ class MzShareOperator(BaseOperator):
         self.spark_ui = self.hook.spark_ui(job_id) if job_id else None
 
     def publish(self, context: Context, tables: Iterable[str]) -> None:
-        """Tell the assets of these tables how far they are."""
+        """Add how far these tables are to the events of their assets."""
         outlets = self.outlets or ()
         if not outlets:
             return
@@ -97,7 +97,7 @@ class MzShareOperator(BaseOperator):
 
 
 def as_list(names: str | Iterable[str]) -> list[str]:
-    """One name, or several: also as the text of a list, which is what a template makes of one."""
+    """One name or several; also a list as text, because a template renders to text."""
     if isinstance(names, str) and names.lstrip().startswith("["):
         try:
             names = ast.literal_eval(names.strip())

@@ -109,7 +109,7 @@ class MigrateSourceOperator(MzShareOperator):
 
 
 def _flag(value: bool | str, name: str) -> bool:
-    """Also as the text that a template makes of one."""
+    """A flag, also as the text that a template renders to."""
     if isinstance(value, bool):
         return value
     if (found := _WORDS.get(str(value).strip().lower())) is None:

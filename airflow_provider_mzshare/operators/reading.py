@@ -106,7 +106,7 @@ class ReadTableOperator(MzShareOperator):
 
 
 def _number(what: str, value: int | str | None) -> int | None:
-    """A template renders to text; an empty one is none."""
+    """A number, also as text, because a template renders to text; None if it is empty."""
     if value is None or value in ("", "None"):
         return None
     try:

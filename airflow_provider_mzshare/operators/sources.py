@@ -52,7 +52,7 @@ class CreateSourceOperator(MzShareOperator):
         self.source, self.kafka_conn_id, self.topic = source, kafka_conn_id, topic
         self.start_offsets, self.start_timestamp, self.options = start_offsets, start_timestamp, options
         self.kind, self.conn_id, self.upstream = kind, conn_id, upstream
-        if isinstance(upstream, Mapping | None):  # else it is another task's answer, and not there yet
+        if isinstance(upstream, Mapping | None):  # otherwise it is the result of another task, and not known yet
             check_upstream(kind, kafka_conn_id or conn_id, self._upstream())
 
     def perform(self, context: Context) -> str | None:
@@ -68,7 +68,7 @@ class CreateSourceOperator(MzShareOperator):
         return result.name
 
     def _upstream(self) -> dict[str, Any]:
-        """Arguments of their own are given as such, the others together."""
+        """The options that are arguments of their own, together with ``upstream``."""
         own = {"topic": self.topic, "start_offsets": self.start_offsets, "start_timestamp": self.start_timestamp}
         return {**{name: value for name, value in own.items() if value is not None}, **(self.upstream or {})}
 

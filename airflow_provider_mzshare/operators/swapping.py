@@ -1,4 +1,4 @@
-"""Operators that put one table in the place of another: plan it, swap once, drop the one that lost."""
+"""Operators that replace one table by another: plan it, swap once, drop the table that lost."""
 
 from __future__ import annotations
 

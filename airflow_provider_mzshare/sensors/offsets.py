@@ -90,7 +90,7 @@ class OffsetsConvergedSensor(BaseSensorOperator):
         )
 
     def _first_look(self) -> Answer:
-        """As a sensor's own loop treats a failure, which is not entered here."""
+        """The first look, before the sensor's own loop: failures are treated as the loop would."""
         try:
             return self._look()
         except AirflowFailException as error:

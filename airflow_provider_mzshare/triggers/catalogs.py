@@ -1,4 +1,4 @@
-"""A catalog as an event loop uses it: found without blocking, asked in a thread, and closed for sure."""
+"""A catalog in an event loop: found without blocking, used in a thread, and always closed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from airflow_provider_mzshare.hooks.settings import settings_of
 from airflow_provider_mzshare.settings import Settings
 
 MIN_INTERVAL = 0.1
-"""No two looks at a catalog are closer, whatever a trigger asks for."""
+"""The shortest pause between two looks at a catalog, whatever a trigger asks for."""
 
 BACKOFF_SECONDS = 60.0
 """The longest pause between two attempts to reach a catalog."""
@@ -28,27 +28,27 @@ Found = TypeVar("Found")
 
 
 async def find_settings(conn_id: str) -> Settings:
-    """As the hook finds them, with the asynchronous calls of Airflow: others block the triggerer's loop, or refuse."""
+    """Settings as the hook finds them, by Airflow's asynchronous calls: others block the triggerer's loop, or fail."""
     try:
         found: Any = await BaseHook.aget_connection(conn_id) if _answers_async() else BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         if conn_id == DEFAULT_CONN_ID:
             return Settings.from_environment()
         raise UnknownConnection(conn_id) from None
-    # Airflow's own model, which answers outside of tasks and triggers, has no asynchronous twin of this.
+    # Airflow's own model, which is used outside of tasks and triggers, has no asynchronous version of this.
     extra = await found.aextra_dejson() if hasattr(found, "aextra_dejson") else found.extra_dejson
     return settings_of(to_connection(conn_id, found, extra))
 
 
 def _answers_async() -> bool:
-    """``dag.test()`` runs a trigger in a loop of its own, without the asynchronous way to stored connections."""
+    """False in ``dag.test()``: it runs a trigger in its own loop, without asynchronous access to stored connections."""
     runner = sys.modules.get("airflow.sdk.execution_time.task_runner")
     comms = getattr(runner, "SUPERVISOR_COMMS", None)
     return comms is None or hasattr(comms, "asend")
 
 
 def backoff(interval: float, failures: int) -> float:
-    """How long to wait after so many failures in a row: after none, an ordinary pause."""
+    """The pause after so many failures in a row; without failures, the ordinary pause."""
     pause = max(interval, MIN_INTERVAL)
     return max(pause, min(BACKOFF_SECONDS, pause * 2 ** min(failures, 16))) if failures else pause
 
@@ -73,14 +73,14 @@ class LoopCatalog:
             if self._closed:
                 raise CatalogUnreachable("the catalog was closed")
             if self._catalog is None:
-                # Here and not in the loop, nor when a DAG is parsed: the first one loads the database's driver.
+                # In the thread, and not in the loop or at a DAG's parse: the first call loads the database's driver.
                 from airflow_provider_mzshare.control.composition import open_catalog
 
                 self._catalog = open_catalog(self._url)
             return question(self._catalog)
 
     def close_soon(self) -> None:
-        """Returns at once: who leaves does not wait for a question that is still being answered."""
+        """Returns at once, without waiting for a call that is still running."""
         asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:

@@ -18,17 +18,17 @@ from airflow_provider_mzshare.triggers.poller import wait_for
 class OffsetsConvergedTrigger(BaseTrigger):
     """Fire once: when the table is live, or when it cannot become so by itself.
 
-    Any number of these on one catalog share one query an interval. Nothing is kept in memory that matters: a triggerer
-    that takes over asks the same question. Killed by a user, it only stops to ask; the backfill is left alone.
+    Any number of these triggers on one catalog share one query an interval. Their state need not survive: a triggerer
+    that takes over asks the same question. If a user kills the task, only the wait ends; the backfill goes on.
 
-    Arguments are a wire format, for deferred tasks outlive upgrades: new ones get a default, and those of a newer
+    Arguments are a wire format, because deferred tasks outlive upgrades: new ones get a default, and those of a newer
     version are left out.
 
     :param table: the table's name, ``[schema.]name``.
     :param max_lag: how many ticks it may be behind when its cutover is asked for.
     :param mzshare_conn_id: the connection that says where the catalog is.
     :param poll_interval: seconds between two looks; the smallest of all that wait on a catalog counts.
-    :param table_id: the table that bore the name when the wait began: another one of that name is not it.
+    :param table_id: the table that had the name when the wait began: another table with this name is not it.
     :param generation: the generation that was to become live when the wait began.
     """
 

@@ -15,11 +15,11 @@ from airflow_provider_mzshare.triggers.catalogs import LoopCatalog, backoff
 log = logging.getLogger(__name__)
 
 _pollers: dict[tuple[AbstractEventLoop, str], Poller] = {}
-"""Those that run: one that has ended, or has nobody left, is found by no newcomer."""
+"""The pollers that run. One that has ended, or that no trigger waits for, is not used by new triggers."""
 
 
 async def wait_for(url: str, question: Question, interval: float) -> Answer:
-    """The first answer that ends the wait. Leaving early, by cancellation, leaves nothing behind."""
+    """The first answer that ends the wait. A cancelled wait leaves nothing behind."""
     poller = _pollers.get((asyncio.get_running_loop(), url)) or Poller(url)
     answer = poller.join(question, interval)
     try:
@@ -29,9 +29,9 @@ async def wait_for(url: str, question: Question, interval: float) -> Answer:
 
 
 class Poller:
-    """Lives from its first waiting trigger to its last. Used from one event loop only.
+    """Runs as long as a trigger waits. Used from one event loop only.
 
-    All that are waited for are looked at together, as often as the most impatient one asks for. A catalog that does
+    All tables that are waited for are looked at together, at the shortest interval of all triggers. A catalog that does
     not answer is asked again, less and less often; the triggers have a time limit of their own.
     """
 
@@ -63,7 +63,7 @@ class Poller:
             del _pollers[self._key]
 
     async def _poll(self) -> None:
-        # Those who start together are asked about together.
+        # Let all triggers that start now join first: they share the first look.
         await asyncio.sleep(0)
         while self._waiting:
             began = asyncio.get_running_loop().time()
@@ -79,7 +79,7 @@ class Poller:
         questions = {question for question, _ in self._waiting.values()}
         answers = await self._catalog.ask(partial(look, questions=questions))
         self._tell(answers)
-        # Afterwards: a source that is locked for long must not keep the news from others.
+        # After the answers: a source that is locked for long must not delay them.
         await self._catalog.ask(partial(arm, answers=answers))
 
     def _tell(self, answers: Mapping[Question, Answer]) -> None:
@@ -89,7 +89,7 @@ class Poller:
                 waiter.set_result(answer)
 
     async def _rest(self, began: float) -> None:
-        """Until the next look is due. Newcomers may be in more of a hurry."""
+        """Sleep until the next look is due. A new trigger may have a shorter interval."""
         clock = asyncio.get_running_loop().time
         while self._waiting:
             interval = min(interval for _, interval in self._waiting.values())
@@ -104,7 +104,7 @@ class Poller:
                 waking.cancel()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """What ends the poller ends all waits: nobody else would look."""
+        """If the poller ends, all its waits end, because nobody else would look."""
         self._retire()
         self._catalog.close_soon()
         error = None if task.cancelled() else task.exception()

@@ -29,12 +29,12 @@ Snapshot = Mapping[Name, TableUpper]
 class TableUpdatedTrigger(BaseEventTrigger):
     """Fire when a table has got what is waited for; for an ``AssetWatcher``.
 
-    What is compared are levels, never changes: an update that falls into a restart is told afterwards. Without a wish,
+    Levels are compared, not changes: so an update during a restart is reported afterwards. Without a condition,
     every look that finds new rows fires. The payload is ``{table, tick, mz_timestamp, rows}``; the same update has the
-    same payload, whoever tells it. All watchers of a catalog with one interval share one query.
+    same payload, whichever trigger reports it. All watchers of a catalog with one interval share one query.
 
     :param table: the table's name, ``[schema.]name``. It need not exist yet.
-    :param every_ticks: fire whenever so many ticks of the source have been passed.
+    :param every_ticks: fire after every so many ticks of the source.
     :param mz_timestamp: fire once, when everything up to this time is in the table.
     :param position: fire once, when everything before these offsets, by partition, is in the table.
     :param mzshare_conn_id: the connection that says where the catalog is.
@@ -80,7 +80,7 @@ class TableUpdatedTrigger(BaseEventTrigger):
 
     @classmethod
     async def open_shared_stream(cls, kwargs: dict[str, Any]) -> AsyncGenerator[Snapshot]:
-        """All live tables of the catalog, look by look. A catalog that does not answer is asked again."""
+        """All live tables of the catalog, one snapshot per look. A catalog that does not answer is asked again."""
         interval = float(kwargs["poll_interval"])
         catalog = LoopCatalog((await find_settings(kwargs["mzshare_conn_id"])).catalog_url)
         failures = 0
@@ -107,11 +107,11 @@ class TableUpdatedTrigger(BaseEventTrigger):
                 continue
             seen = Seen.of(table)
             yield TriggerEvent(self._wish.update(table).to_payload())
-            # After the event: told twice rather than never.
+            # After the event: it may be reported twice, but is never lost.
             await self._remember(seen)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Where nobody shares streams."""
+        """For an Airflow that does not share streams between triggers."""
         async with aclosing(self.open_shared_stream(self.serialize()[1])) as stream:
             async for event in self.filter_shared_stream(stream):
                 yield event
@@ -137,7 +137,7 @@ class TableUpdatedTrigger(BaseEventTrigger):
         try:
             await self.asset_state_store.aset(self._memory_key, asdict(seen))
         except (AirflowRuntimeError, ValueError) as error:
-            # A trigger of several assets has no one place to remember in; it may tell once more after a restart.
+            # A trigger of several assets has no single place to remember in: after a restart it may report once more.
             log.warning("table %s: what was told cannot be kept: %s", self.table, error)
 
 

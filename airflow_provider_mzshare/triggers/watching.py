@@ -1,4 +1,4 @@
-"""When a watched table is worth telling: levels compared with what was told before. No input or output."""
+"""When an update of a watched table is reported: levels are compared with the last report. No input or output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_mzshare.events import TableUpdate
 
 @dataclass(frozen=True)
 class Seen:
-    """What was told last."""
+    """The last report."""
 
     table_id: str
     generation: int
@@ -28,7 +28,7 @@ class Seen:
 
     @classmethod
     def from_json(cls, value: Any) -> Seen | None:
-        """None for what is not there, or was written by another version."""
+        """None if there is none, or if another version wrote it."""
         if not isinstance(value, Mapping) or not cls.__dataclass_fields__.keys() <= value.keys():
             return None
         return cls(**{name: value[name] for name in cls.__dataclass_fields__})
@@ -36,7 +36,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is waited for; at most one of the three, or every new row."""
+    """The condition to wait for: at most one of the three, or every new row."""
 
     every_ticks: int | None = None
     mz_timestamp: int | None = None
@@ -51,7 +51,7 @@ class Wish:
         Position(self.position or {})
 
     def is_met(self, table: TableUpper, seen: Seen | None) -> bool:
-        """A table of the same name that was created anew has told nothing yet."""
+        """For a new table with the same name, nothing has been reported yet."""
         told = seen if seen is not None and seen.table_id == table.table_id else None
         if self.mz_timestamp is not None:
             return told is None and table.mz_timestamp >= self.mz_timestamp
@@ -67,6 +67,6 @@ class Wish:
 
     @property
     def key(self) -> str:
-        """The same for the same wish: several watchers of an asset remember side by side."""
+        """A key of the condition: several watchers of one asset remember their reports separately."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -67,7 +67,7 @@ class Deadline:
 
     @property
     def request(self) -> float:
-        """For librdkafka, which refuses a limit of 0."""
+        """The time left for librdkafka, which refuses a limit of 0."""
         return max(self.left, 0.01)
 
 
@@ -87,7 +87,7 @@ class _Troubles:
         self._seen.clear()
 
     def are_final(self, begun: float) -> bool:
-        """Every broker is down, or one refused us, and the call that began at ``begun`` had its chance."""
+        """Every broker is down, or one refused us, and the call that began at ``begun`` had some time to recover."""
         fatal = (*_DENIED, KafkaError._ALL_BROKERS_DOWN)
         first = next((at for at, code, _ in list(self._seen) if code in fatal), None)
         return first is not None and time.monotonic() - max(first, begun) > _GRACE
@@ -174,7 +174,7 @@ class Clients:
         )
 
     def _unreachable(self, reason: str = "") -> MzShareError:
-        """Without a reason of the request's own, what librdkafka last said of a broker."""
+        """If the request gives no reason, what librdkafka last said about a broker."""
         if not reason and (refusal := self._troubles.refusal()):
             return self._refused(refusal)
         reason = reason or self._troubles.last() or "no answer in time"

@@ -91,7 +91,7 @@ class KafkaConfig:
         return {f"kafka.{key}": value for key, value in options.items()}
 
     def redact(self, text: str) -> str:
-        """``text`` of somebody else's making, without our secrets."""
+        """Remove our secrets from a text that a library wrote."""
         for key in SECRETS:
             if secret := self.values.get(key):
                 text = text.replace(secret, "***")

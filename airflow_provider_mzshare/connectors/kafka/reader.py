@@ -64,8 +64,8 @@ class KafkaReader:
         return self._apart(lower, upper) if is_thin(partitions, upper.gap(lower)) else None
 
     def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
-        """By the client that checks use. Spark makes a timestamp of every record's time, asked for or not, and fails on
-        one that has no room there: other records and other tables need not suffer for it.
+        """Read with the client that checks use. Spark turns every record's time into a timestamp, and fails on one that
+        does not fit. Other records and other tables must not fail for it.
         """
         return self._apart(lower, upper) if stopped_by_a_record(error) else None
 
@@ -92,7 +92,7 @@ class KafkaReader:
 
 
 def stopped_by_a_record(error: Exception) -> bool:
-    """Whether Spark could not make a row of a record: told by where the cause comes from, whatever it is."""
+    """Whether Spark could not make a row from a record: decided by where the cause comes from."""
     cause: Any = getattr(error, "java_exception", None)
     while cause is not None:
         if any(str(frame.getClassName()).startswith(_CONVERTER) for frame in cause.getStackTrace()):

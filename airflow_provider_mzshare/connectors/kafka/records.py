@@ -61,9 +61,8 @@ class RecordReader(Clients):
     def read_range(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch]:
         """The committed records of ``[lower, upper)``, those of a partition in order; a batch may be of several.
 
-        A partition's range ends with its last offset, or at a record or an end of the log at or past ``upper``: what
-        lies before and was not given is no record (a control record, an aborted one, a hole), as the broker answers in
-        order.
+        The range of a partition ends at its last offset, or at a record or an end of the log at or past ``upper``. The
+        broker answers in order: offsets before that were not given are no records (control records, aborted, holes).
         """
         left = {int(partition): upper[partition] for partition in upper if lower[partition] < upper[partition]}
         if not left:
@@ -80,9 +79,9 @@ class RecordReader(Clients):
             self._reader.unassign()
 
     def _take(self, left: dict[int, int], most: int) -> list[Any]:
-        """The next records; partitions whose range has ended go from ``left``. Waits for one or the other.
+        """The next records. Partitions whose range has ended are removed from ``left``. Waits for one of both.
 
-        :param most: a poll waits for its time or for all that it may bring: no more than is still to come.
+        :param most: no more than is still expected: a poll waits until it has so many, or its time is up.
         """
         begun, deadline = time.monotonic(), Deadline(SILENCE_SECONDS)
         while True:

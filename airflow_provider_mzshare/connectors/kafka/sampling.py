@@ -13,7 +13,7 @@ from airflow_provider_mzshare.core.positions import Position
 LOOK_SECONDS = 1.0
 RECORDS_PER_LOOK = 10
 MAX_PARTITIONS = 4
-"""More say little that is new, and each look costs a producer's batch: the mean of these stands for the others."""
+"""How many partitions are looked at. More tell little, and each look fetches a batch: their mean stands for all."""
 POINTS = (0.0, 0.5, 1.0)
 """Where to look between the two ends of a range: records may have grown over time."""
 
@@ -44,7 +44,7 @@ def mean_sizes(
                 if (message.offset() or 0) < upper[partition]:
                     sizes[partition].append(size(message))
     except KafkaException:
-        pass  # an estimate: what was seen until now is as good as it gets
+        pass  # it is an estimate: the records seen so far are enough
     return {partition: sum(seen) / len(seen) for partition, seen in sizes.items()}
 
 

@@ -16,10 +16,10 @@ FETCH_WAIT_MS = 0
 """Everything that is asked for is there already. After every answer Spark asks where the partition begins and ends, on
 the connection on which the reader's next fetch waits, by default for half a second, for what nobody has written yet."""
 MAX_FETCH_WAIT_MS = 100
-"""What a connection may ask for: every partition of a tick waits so long."""
+"""The longest wait that a connection may set: every partition of a tick waits so long."""
 STREAM_BYTES = 64 << 20
 STREAM_FETCH_BYTES = 128 << 10
-"""A stream keeps a reader per partition, with what it has fetched ahead: all of them together, but each at least."""
+"""Bytes that readers of a stream fetch ahead: the first for all partitions together, the second for each at least."""
 
 FETCH_BYTES = (32 << 10, 1 << 20)
 """The least and the most that a reader of a range asks for at once; the most is Kafka's own default."""
@@ -73,9 +73,9 @@ def batch_options(
 
 
 def _fetch_bytes(sizes: Mapping[int, int], tasks: int | None) -> int:
-    """A reader asks ahead and throws away what lies behind its end: let that be little of what it came for.
+    """A reader fetches ahead and drops what lies behind its end: this should be little, compared with what it needs.
 
-    Nor may it be too little: the broker cuts an answer off inside a batch of records, and sends that batch again.
+    It must not be too little: the broker cuts an answer off inside a batch of records, and sends that batch again.
     """
     longest = min(max(sizes.values()), -(-sum(sizes.values()) // (tasks or 1)))
     least, most = FETCH_BYTES

@@ -26,13 +26,13 @@ _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
 
 NO_SUCH_TIME = -1
-"""The offset of a time after the last record."""
+"""The offset that Kafka gives for a time after the last record."""
 
 INSPECT_SECONDS = 14.0
-"""All the checks of a CREATE SOURCE together."""
+"""The time limit of all checks of a CREATE SOURCE together."""
 
 _LOOKS, _PAUSE = 4, 0.2
-"""A broker that has just started may not know a topic yet: absence is believed when seen this often."""
+"""A broker that has just started may not know a topic yet: a topic is missing only if it is so after so many looks."""
 
 T = TypeVar("T")
 

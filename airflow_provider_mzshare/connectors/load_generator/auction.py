@@ -43,7 +43,7 @@ class Entity:
 
 
 def _ids(plan: GeneratorPlan, what: str, offsets: Ints, every: int) -> Ints:
-    """Whose record it is: a new row's at every ``every``-th offset, else that of any row before. From 1 on."""
+    """The id of the row, from 1 on: at every ``every``-th offset a new row, otherwise any earlier row."""
     born = offsets // every
     drawn = below(plan.seed, f"{what}.id", offsets, born + 1)
     return np.where(offsets % every == 0, born, drawn) + 1
@@ -64,13 +64,13 @@ def _two(plan: GeneratorPlan, what: str, offsets: Ints, first: tuple[str, ...], 
 
 
 def _organizations(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
-    """Their names change."""
+    """An update changes the name."""
     ids = _ids(plan, "organizations", offsets, ORGANIZATIONS_EVERY)
     return {"id": pa.array(ids), "name": _two(plan, "organizations.name", offsets, _KIND, _TRADE)}
 
 
 def _users(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
-    """Their names change."""
+    """An update changes the name."""
     ids = _ids(plan, "users", offsets, USERS_EVERY)
     org = _referred(plan, "users.org_id", ids, USERS_EVERY, ORGANIZATIONS_EVERY)
     name = _two(plan, "users.name", offsets, _FIRST, _LAST)
@@ -78,7 +78,7 @@ def _users(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> C
 
 
 def _accounts(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
-    """Their balances change."""
+    """An update changes the balance."""
     ids = _ids(plan, "accounts", offsets, ACCOUNTS_EVERY)
     org = _referred(plan, "accounts.org_id", ids, ACCOUNTS_EVERY, ORGANIZATIONS_EVERY)
     balance = below(plan.seed, "accounts.balance", offsets, 20_000) - 10_000
@@ -86,7 +86,7 @@ def _accounts(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -
 
 
 def _auctions(plan: GeneratorPlan, partition: int, offsets: Ints, times: Ints) -> Columns:
-    """Their ends are put off, or brought forward."""
+    """An update moves the end."""
     ids = _ids(plan, "auctions", offsets, AUCTIONS_EVERY)
     seller = _referred(plan, "auctions.seller", ids, AUCTIONS_EVERY, USERS_EVERY)
     item = choices(plan.seed, "auctions.item", ids, _ITEM)
@@ -115,4 +115,4 @@ OUTPUTS = (
         _bids,
     ),
 )
-"""Those that are referred to come before those that refer to them."""
+"""In order: an output comes after the outputs that it refers to."""

@@ -16,14 +16,14 @@ import pyarrow as pa
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Columns = dict[str, pa.Array]
-"""Of rows that are made up."""
+"""The columns of generated rows."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _ONE = np.uint64(1)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_", np.uint8)
-"""64 of them."""
+"""64 letters."""
 
 
 def words(seed: int, what: str, numbers: Ints | Words) -> Words:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 VERSION = 1
-"""Of the records: should they ever be made in another way, sources of before must not go on as if nothing happened."""
+"""The version of the records. If a later version generates other records, older sources must not go on unnoticed."""
 
 _INCARNATION = re.compile(r"loadgen:(\d+):(\d+):[0-9a-f]+")
 
@@ -77,14 +77,14 @@ class GeneratorPlan:
         return made if self.up_to is None else min(made, self.up_to)
 
     def next_end(self, at: Offsets, now_ms: int, max_records: int) -> dict[int, int]:
-        """Where a reader at ``at`` gets with its next batch; never before ``at``, whatever the clock does."""
+        """The end of the next batch of a reader at ``at``; never before ``at``, even if the clock is set back."""
         ends = dict.fromkeys(self.partitions, self.end(now_ms))
         if sum(max(0, ends[p] - at.get(p, 0)) for p in ends) > max_records:
             ends = self._after(sum(at.get(p, 0) for p in self.partitions) + max_records)
         return {p: max(ends[p], at.get(p, 0)) for p in self.partitions}
 
     def _after(self, records: int) -> dict[int, int]:
-        """Where each partition is when so many records were made of all of them together."""
+        """The position of each partition after so many records of all of them together."""
         steps, rest = divmod(records, self.batch_size * len(self.partitions))
         done = steps * self.batch_size
         # UP TO may cut the last step short.

@@ -9,7 +9,7 @@ from pydantic import Field
 from airflow_provider_mzshare.core.specs import ColumnSpec, ExportDetails, SourceSpec
 
 DATABASE = "mz_load_generators"
-"""Of what load generators make, for those who write a reference in three parts."""
+"""The database in a reference of three parts."""
 
 Generator = Literal["counter", "auction", "key_value"]
 
@@ -31,7 +31,7 @@ class LoadGeneratorSpec(SourceSpec):
     value_size: int = Field(default=16, ge=1, le=1 << 20)
     """``key_value``: bytes of a value."""
     partitions: int = Field(default=1, ge=1, le=64)
-    """``key_value``; the other generators have one per output."""
+    """Used by ``key_value`` only; the other generators have one partition per output."""
 
 
 class LoadGeneratorExportDetails(ExportDetails):

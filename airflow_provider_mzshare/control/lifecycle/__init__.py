@@ -1,1 +1,1 @@
-"""What becomes of a table: how it comes into its log, how it is read, checked, verified, repaired."""
+"""The life of a table: how it arrives in its log, how it is read, checked, verified and repaired."""

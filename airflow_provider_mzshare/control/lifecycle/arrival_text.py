@@ -1,4 +1,4 @@
-"""How a table that is being brought up gets on, in words a person can act on. Looks at nothing itself."""
+"""The progress of a table that is being brought up, in words that people can act on. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from airflow_provider_mzshare.control.catalog.queries.overviews import ArrivalOv
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 
 _CLOSE_TICKS = 2
-"""So close to the log a backfill works tick by tick, and its rate is that of the log."""
+"""Within so few ticks of the log's end, a backfill works tick by tick: its rate is that of the log."""
 _SAMPLES = 2
-"""A first group pays for what comes but once, and is no reason for alarm."""
+"""Samples of the rate before a warning: the first group also has costs that come only once."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Pace:
     rate: float | None
     log: float
     seconds_left: float | None
-    """Until it has caught up; None where that cannot be said."""
+    """Until the backfill has caught up; None if that is not known."""
     falls_behind: bool = False
 
 
@@ -107,7 +107,7 @@ def _held_up(arrival: ArrivalOverview, source: SourceOverview, job_alive: bool |
 
 
 def _queued(place: Place, job: Job | None, name: str) -> tuple[str, str]:
-    """Whoever waits for it starts it in its turn, and so does a reconciler: nothing else is to be done."""
+    """A reconciler, or whoever waits for the table, starts the backfill in its turn: nothing else has to be done."""
     told = f"{place}: it is started in its turn"
     if job is not None and job.state in ("failed", "lost", "fenced"):
         told = f"{told}; its last job {job.state}: {hints.reason_of(job.error or job.id)}"

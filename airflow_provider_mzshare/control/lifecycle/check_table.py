@@ -55,9 +55,9 @@ class TableCheck:
 
 
 def check_table(catalog: Catalog, warehouse: str, table: TableItem, *, deep: bool = False) -> TableCheck:
-    """Look at both collections of the current generation. What is damaged is marked; one that is whole loses its mark.
+    """Check both collections of the current generation. Mark those that are damaged, and clear the mark of the others.
 
-    What is found is looked for a second time: maintenance beside it takes files that were still needed a moment before.
+    What looks damaged is checked twice: maintenance may have removed files that were needed a moment before.
     """
     check_mounted(warehouse)
     found = _look(catalog, warehouse, table, deep)
@@ -80,9 +80,10 @@ def check_table(catalog: Catalog, warehouse: str, table: TableItem, *, deep: boo
 
 
 def explain(catalog: Catalog, warehouse: str, points: Iterable[ReadPoint], error: Exception) -> Exception:
-    """Why a read failed: the storage's fault, a damage, which is marked, or what the error itself says.
+    """Why a read failed: a fault of the storage; damage, which is marked; or what the error itself says.
 
-    A read may have come too late for files that nobody needs any more: what the catalog no longer answers for is gone.
+    A file may be missing because maintenance removed it during the read. If the catalog no longer answers for that
+    point, it is no damage.
     """
     if fault := warehouse_fault(warehouse, error):
         return fault
@@ -90,7 +91,7 @@ def explain(catalog: Catalog, warehouse: str, points: Iterable[ReadPoint], error
         try:
             check_mounted(warehouse)
         except StorageFault as away:
-            # That says nothing of any table: none is marked.
+            # The warehouse is not mounted, which says nothing about any table: none is marked.
             return NotReadable(away.message, hint=away.hint)
         for point in points:
             if damages := _damaged(catalog, warehouse, point):
@@ -99,7 +100,7 @@ def explain(catalog: Catalog, warehouse: str, points: Iterable[ReadPoint], error
 
 
 def _is_about_files(error: BaseException | None) -> bool:
-    """Spark tells errors of a query, for which no file is looked at, by a condition of their own."""
+    """Whether the error may come from files. A Spark error that names another condition comes from the query."""
     while error is not None:
         condition = getattr(error, "getCondition", None)
         if isinstance(error, (OSError, DeltaError, pa.ArrowException)) or type(error).__module__.startswith("py4j"):
@@ -119,7 +120,7 @@ def _damaged(catalog: Catalog, warehouse: str, point: ReadPoint) -> list[Damage]
         damages = in_collection(collection_id, look().damages or look(deep=True).damages)
         if damages and _is_needed(catalog, point):
             found += damages
-            # A reader that may not write to the catalog tells it all the same.
+            # A reader without the right to write to the catalog still reports the damage.
             with suppress(MzShareError, SQLAlchemyError), catalog.write() as session:
                 note_damage(session, collection_id, told(damages))
     return found
@@ -136,7 +137,7 @@ def _look(catalog: Catalog, warehouse: str, table: TableItem, deep: bool) -> lis
         known = dict(_known(session, get_table_item(session, table.id)))
     found: list[Checked] = []
     for collection_id, one in known.items():
-        # A table that joined and got no rows yet may be without its folders.
+        # A table that is a member but has got no rows yet may have no folders.
         is_there = bool(one.ticks) or collection_exists(warehouse, collection_id)
         found.append(check_collection(warehouse, collection_id, one, deep=deep) if is_there else Checked(collection_id))
     return found
@@ -162,7 +163,7 @@ def _known(session: Session, table: TableItem) -> Iterator[tuple[CollectionId, K
 
 
 def _columns(session: Session, table: TableItem) -> tuple[tuple[int, frozenset[str]], ...]:
-    """From which tick on the table's rows have which; none where that never changed."""
+    """The columns of the table's rows, from which tick on; empty if they never changed."""
     place, versions = source_place(session, table.source_id), versions_of(session, table.id)
     found = [(v.first_tick, frozenset(c.name for c in all_columns(v.spec, place))) for v in versions]
     return tuple(found) if len({names for _, names in found}) > 1 else ()

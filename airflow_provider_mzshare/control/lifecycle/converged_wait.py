@@ -1,7 +1,7 @@
-"""Looks at tables that are to become live, for all who wait: sensors, triggers, commands and Python users.
+"""Looks at tables that are to become live, for all waits: sensors, triggers, commands and Python users.
 
-A look reads all tables that are waited for in one query; ``arm`` lets those be cut over that are close enough. What a
-look means is decided in ``live_decision``.
+One look reads all tables of all waits in one query. ``arm`` allows the cutover of those that are close enough.
+What a look means is decided in ``live_decision``.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def _name(text: str) -> Name:
 
 
 def arm(catalog: Catalog, answers: Mapping[Question, Answer]) -> None:
-    """Let those be cut over that are close enough: in one short transaction for each source, however many they are.
+    """Allow the cutover of tables that are close enough: one short transaction for each source, however many tables.
 
-    The rule decides again behind the source's lock, since several may ask: sensors, commands, the reconciler.
+    The rule decides again behind the source's lock, because several may ask: sensors, commands, the reconciler.
     """
     for (source_id, max_lag), tables in _close_enough(answers).items():
         # A table that was dropped since the look: the next look says so.

@@ -1,6 +1,6 @@
-"""Is it live? The one decision of all waits, with its texts: it is, it will not be by itself, or not yet.
+"""Is it live? The one decision of all waits, with its texts: it is, it cannot become so by itself, or not yet.
 
-Pure. Whoever waits only looks, asks here, and looks again. There are two views:
+Pure. A wait looks, asks here, and looks again. There are two views:
 
 - ``answer``: one table, by the catalog alone, which any machine can ask. Sensors and triggers wait by it.
 - ``LiveWait.decide``: a table, or all tables of a source, by their status, which also says whether the processes of
@@ -34,8 +34,8 @@ class Question:
 
     :param table: its name as a user types it.
     :param max_lag: how many ticks it may be behind when its cutover is asked for.
-    :param table_id: the table that bore the name when the wait began: another one of that name is not it.
-    :param generation: what was to become live when the wait began; it may be given up meanwhile.
+    :param table_id: the table that had the name when the wait began: another table with this name is not it.
+    :param generation: the generation that was to become live when the wait began; it may be given up meanwhile.
     """
 
     table: str
@@ -44,7 +44,7 @@ class Question:
     generation: int | None = None
 
     def about(self, found: Convergence) -> Question:
-        """The same, from the first look on: about the table and the generation that were found then."""
+        """The same question after the first look: about the table and the generation that were found then."""
         return self if self.table_id else replace(self, table_id=found.table_id, generation=found.awaited)
 
 
@@ -53,7 +53,7 @@ class Answer:
     """Not yet, unless ``result`` or ``error`` is set.
 
     :param convergence: None where there is no such table.
-    :param result: the proof of the cutover, for one who is told that the table is live.
+    :param result: the certificate of the cutover, if the table is live.
     """
 
     convergence: Convergence | None = None
@@ -79,7 +79,7 @@ def answer(question: Question, found: Convergence | None) -> Answer:
 
 
 def _proof(found: Convergence) -> Mapping[str, Any]:
-    """A table that became live without a backfill has nothing to prove."""
+    """A table that became live without a backfill has no certificate."""
     return found.certificate.to_json() if found.certificate else {"table": found.table, "status": found.status}
 
 
@@ -97,8 +97,8 @@ class Decision:
     """What one look comes to. Still waiting, unless ``reached`` or ``error`` is set.
 
     :param progress: how far it is, what holds it up, and the next step where nothing happens by itself.
-    :param unstarted: by backfill, tables whose backfill nobody has started yet: whoever waits may start it.
-    :param queued: a backfill waits until fewer run: where no reconciler is kept, whoever waits starts those whose turn
+    :param unstarted: by backfill, tables whose backfill is not started yet: the wait may start it.
+    :param queued: a backfill waits until fewer run. Without a reconciler, the wait starts those whose turn
         it is.
     """
 
@@ -189,7 +189,7 @@ class _Arrivals:
 
 
 def _arrival(table: TableStatus, source: SourceStatus, seconds: float) -> Progress:
-    """The source's app does the cutover: as long as nothing has started that app, the table does not become live."""
+    """The source's app does the cutover: if that app is not started, the table does not become live."""
     what = f"{table.name} is {table.status}"
     if table.new_status is not None:
         what = f"generation {table.new_generation} of {table.name} is {table.new_status}"

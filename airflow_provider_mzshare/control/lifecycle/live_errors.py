@@ -6,8 +6,8 @@ from airflow_provider_mzshare.errors import TerminalError, TransientError
 
 
 class NotLive(TerminalError):
-    """A table that was to be read or to take a name has stalled, or its source has: a retry is a waste."""
+    """A table that was to be read or to take a name has stalled, or its source has: a retry is useless."""
 
 
 class NotLiveYet(TransientError):
-    """A table that was to be read or to take a name is still on its way: later it will be there."""
+    """A table that was to be read or to take a name is not live yet: it will be later."""

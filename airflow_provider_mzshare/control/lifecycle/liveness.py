@@ -1,6 +1,6 @@
-"""What a reader is told of tables that are not live: their state, how far they are, the next step. Pure.
+"""What readers are told about tables that are not live: their state, how far they are, the next step. Pure.
 
-It is about reads of what is there now. As of a time or a tick an answer is final, whatever state the table is in.
+This is about reads of the present. A read as of a time or a tick is final, whatever state the table is in.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ NotLiveTables = Callable[[Sequence[Standing]], None]
 
 
 def ignore(tables: Sequence[Standing]) -> None:
-    """For whoever takes what there is."""
+    """Read the rows that are there, and say nothing."""
 
 
 def refuse(tables: Sequence[Standing]) -> None:
-    """For whoever wants all rows or none."""
+    """Refuse to read: all rows or none."""
     error = NotLive if any(table.status == "stalled" for table in tables) else NotLiveYet
     raise error("; ".join(f"table {table.table} is {table.far}" for table in tables), hint=next_step(tables[0]))
 
 
 def remark(table: Standing) -> str:
-    """One line, for whoever is given what there is."""
+    """One line, for a reader who gets the rows that are there."""
     return f"table {table.table} is {table.far}: it has not got all rows. Try: {next_step(table)}"
 
 

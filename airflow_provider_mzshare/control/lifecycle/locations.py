@@ -1,7 +1,7 @@
 """Where the rows of a table are: the Delta tables behind it, in its current generation.
 
-The catalog knows them relative to the warehouse, since that may be mounted elsewhere on each machine; whoever asks says
-where it is here.
+The catalog has paths relative to the warehouse, which may be mounted elsewhere on each machine. The caller says where
+it is on this machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Role = Literal["data", "errors"]
 
 @dataclass(frozen=True)
 class Location:
-    """:param uri: a folder of this machine, or a URI. :param exists: its writer has made it."""
+    """:param uri: a folder of this machine, or a URI. :param exists: the writer has created the Delta table."""
 
     table_id: ItemId
     generation: int
@@ -47,7 +47,7 @@ def locate(session: Session, warehouse: str, table: TableItem, role: Role = "dat
 
 
 def data_paths(session: Session, source_id: ItemId) -> Mapping[ItemId, str]:
-    """Of all tables of a source, relative to the warehouse."""
+    """The paths of all tables of a source, relative to the warehouse."""
     current = (CollectionRow.table_id == TableRow.id) & (CollectionRow.generation == TableRow.generation)
     query = select(CollectionRow.table_id, CollectionRow.path).join(TableRow, current)
     rows = session.execute(query.where(TableRow.source_id == source_id, CollectionRow.role == "data"))

@@ -15,7 +15,7 @@ from airflow_provider_mzshare.control.lifecycle.table_plans import (
 )
 
 _SHOWN = 8
-"""So many partitions and tables are listed one by one."""
+"""How many partitions and tables are listed one by one."""
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 

@@ -1,4 +1,4 @@
-"""How far something that takes long has come, for whoever shows it: a wait for a table, a verification. A value."""
+"""The progress of something that takes long, to be shown: of a wait for a table, of a verification. A value."""
 
 from __future__ import annotations
 

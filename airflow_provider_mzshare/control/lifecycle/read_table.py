@@ -1,4 +1,4 @@
-"""Reads what has a name, at a time: the catalog says which versions answer, storage or Spark brings the rows."""
+"""Reads a table, view or progress at a time: the catalog says which versions to read; storage or Spark reads them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EVERYTHING = Query()
 
 @dataclass(frozen=True)
 class Unread:
-    """A table that nothing was written to: it has its columns."""
+    """A table that nothing has been written to: it has columns and no rows."""
 
     spec: TableSpec
     place: Place
@@ -72,7 +72,7 @@ class Unread:
 
 
 READ_ERRORS = (NotReadable, OSError, DeltaError, pa.ArrowException)
-"""What a read ends with where files or versions are not as the catalog says."""
+"""Errors of a read when files or versions are not as the catalog says."""
 
 
 def read_table(
@@ -110,14 +110,14 @@ def open_table(
     jars: Path | None = None,
     not_live: NotLiveTables = ignore,
 ) -> Iterator[pa.RecordBatchReader]:
-    """The same a batch at a time, for as many rows as there are: only a part of them is held in memory."""
+    """The same, one batch at a time: only a part of the rows is in memory."""
     found = _Found(catalog, name, as_of_ms, tick)
     found.tell(not_live)
     with ExitStack() as opened:
         try:
             rows, first = _begun(opened.enter_context(found.open(warehouse, query, jars)))
         except READ_ERRORS as error:
-            # Between the look and the read a swap gave the name to another table, and the one before was dropped.
+            # Maybe a swap gave the name to another table after the look, and the first table was dropped.
             again = _Found(catalog, name, as_of_ms, tick)
             if again.relation.item.id == found.relation.item.id:
                 raise explain(catalog, warehouse, found.points, error) from error
@@ -128,7 +128,7 @@ def open_table(
 
 
 def _begun(rows: pa.RecordBatchReader) -> tuple[pa.RecordBatchReader, list[pa.RecordBatch]]:
-    """With its first batch: whether anything can be read shows there."""
+    """Read the first batch now: errors show there."""
     first = next(iter(rows), None)
     return rows, [] if first is None else [first]
 
@@ -192,7 +192,7 @@ class _Found:
 
     @property
     def points(self) -> Sequence[ReadPoint]:
-        """The tables that are read, each at its versions."""
+        """The tables that are read, with their versions."""
         if isinstance(self.where, ReadPlan):
             return [point for point in self.where.tables.values() if isinstance(point, ReadPoint)]
         return [self.where] if isinstance(self.where, ReadPoint) else []
@@ -225,7 +225,7 @@ def _check_plain(relation: Relation, query: Query) -> None:
 
 
 def _of_frame(frame: DataFrame, query: Query) -> DataFrame:
-    """Of a view: it has no system columns."""
+    """The chosen columns of a view, which has no system columns."""
     wanted = choose_columns(frame.columns, query.columns)
     chosen = frame.select(*(frame["`" + name.replace("`", "``") + "`"] for name in wanted))
     return chosen if query.limit is None else chosen.limit(query.limit)
@@ -283,7 +283,7 @@ def read_frame(
 def _read(warehouse: str, point: ReadPoint, query: Query) -> pa.RecordBatchReader:
     path, version = _place(point, query)
     if version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(path)):
-        return Unread(point.spec, point.place).rows(query).to_reader()  # its writer died before it made the folder
+        return Unread(point.spec, point.place).rows(query).to_reader()  # its writer died before it created the folder
     return read_batches(
         warehouse,
         path,

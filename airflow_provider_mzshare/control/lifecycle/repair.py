@@ -1,7 +1,7 @@
 """Heals a catalog that was restored from an older copy: puts back the ticks that the collections still know.
 
-Every commit of ours carries its tick's number, range and time. What is put back is pending, and marked as repaired: the
-next app finishes it in order, and a collection that is already past such a tick counts as done. Nothing is guessed.
+Every commit of ours has the number, range and time of its tick. Ticks that are put back are pending, and marked as
+repaired: the next app finishes them in order. A collection that is past such a tick counts as done. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Repaired:
 
 @dataclass(frozen=True, order=True)
 class Remembered:
-    """A tick as a collection's own log tells it."""
+    """A tick as the log of a collection has it."""
 
     mz_timestamp: int
     number: int
@@ -47,7 +47,7 @@ class Remembered:
 
 
 def repair_catalog(catalog: Catalog, warehouse: str) -> list[Repaired]:
-    """Repair every source that stopped as ``catalog_behind``, and any other whose collections know more."""
+    """Repair every source that stopped as ``catalog_behind``, and others whose collections hold ticks it has not."""
     with catalog.read() as session:
         sources = list_sources(session)
     repaired = (_repair_source(catalog, warehouse, source) for source in sources)
@@ -80,20 +80,20 @@ def _collections(session: Session, source_id: ItemId) -> list[CollectionId]:
 def _remembered(warehouse: str, collections: Iterable[CollectionId]) -> Iterator[Remembered]:
     for collection_id in collections:
         if not collection_exists(warehouse, collection_id):
-            continue  # never written: it knows nothing
+            continue  # never written: its log has no ticks
         for commit in transactions(Collection.open(warehouse, collection_id)):
             noted = commit.metadata
             yield Remembered(
                 commit.mz_timestamp,
                 int(noted["mz_tick"]),
-                # Of a backfill's group the last tick is known: that is the one its collection is found to hold.
+                # Of a backfill's group, the log has the last tick: this is the tick that the collection holds.
                 Position.from_json(noted.get("mz_last_lower", noted["mz_lower"])),
                 Position.from_json(noted["mz_upper"]),
             )
 
 
 def _remove_unwritten(session: Session, state: SourceState, held: set[int]) -> tuple[int, ...]:
-    """Ticks minted on top of the restored log that no collection holds: nothing is lost with them."""
+    """Remove ticks that were minted after the restore and that no collection holds: no rows are lost."""
     removed = []
     for tick in reversed(state.pending):
         if tick.mz_timestamp in held:
@@ -104,7 +104,7 @@ def _remove_unwritten(session: Session, state: SourceState, held: set[int]) -> t
 
 
 def _completed(state: SourceState, removed: tuple[int, ...], lost: list[Remembered]) -> Iterator[Remembered]:
-    """The lost ticks, with the ones between them that no collection got rows from."""
+    """The lost ticks, and the ticks between them that gave no rows to any collection."""
     kept = [tick for tick in state.pending if tick.number not in removed]
     last: Tick | None = kept[-1] if kept else state.last
     number, upper = (last.number, last.upper) if last else (0, state.start)

@@ -1,4 +1,4 @@
-"""How a source and a table are, as a status shows it and a wait decides by it. Values; ``StatusReader`` fills them."""
+"""The status of a source and of a table, for people and for waits. Values; ``StatusReader`` fills them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SourceStatus:
     lag: int | None = None
     """Offsets behind the upstream; None when it was not asked or did not answer."""
     shown: Mapping[str, str] = field(default_factory=dict)
-    """The position as people know it, where that is not by its numbers."""
+    """The position as people write it, if they do not write the plain numbers."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TableStatus:
     upper: int | None
     position: Position
     rate: float | None
-    """Offsets per second: the source's, or while it is brought up its backfill's."""
+    """Offsets per second of the source, or of the table's backfill while it is brought up."""
     lag: int | None = None
     """Offsets behind the upstream."""
     generation: int = 1
@@ -52,13 +52,13 @@ class TableStatus:
     backfill_job: str | None = None
     backfill_rate: float | None = None
     new_generation: int | None = None
-    """The one that is to replace the current one, and how that is."""
+    """The generation that is to replace the current one; ``new_status`` is its status."""
     new_status: str | None = None
     done: int | None = None
     """Offsets that the backfill has gone through, of ``total`` up to the end of the log."""
     total: int | None = None
     ticks_behind: int | None = None
-    """How far what is brought up is behind the source's log, in ticks and in offsets."""
+    """How far the backfill is behind the source's log, in ticks; ``behind`` in offsets."""
     behind: int | None = None
     seconds_left: float | None = None
     held_up: str = ""
@@ -66,6 +66,6 @@ class TableStatus:
     location: str = ""
     """Its Delta table, relative to the warehouse."""
     queue_place: int | None = None
-    """Of its backfill among all that wait for an app; 1 is next, of ``queue_length``."""
+    """The place of its backfill in the queue for an app; 1 is next, of ``queue_length``."""
     queue_length: int | None = None
     shown: Mapping[str, str] = field(default_factory=dict)

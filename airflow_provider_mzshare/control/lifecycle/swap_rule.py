@@ -1,9 +1,9 @@
 """May a table take a name that is read by others? The rule of swaps, for statements and operators; pure.
 
-Whoever reads a name gets the table that takes it, and is told nothing: one that is empty or old would be taken for the
-truth. So a table takes a name that was there only when it is live and as far as its source is, and no older than what
-the readers had. A name that is made for the purpose, as that of a table which is kept for a while, has no readers:
-whoever gets it may be in any state. That leaves the way back open when the new table has stalled.
+Readers of a name get the table that takes it, without a word: they would believe a table that is empty or old.
+So a table takes an existing name only if it is live, as far as its source is, and not older than the table that
+readers had. A name that is made to keep a replaced table has no readers: a table in any state may get it. So a swap
+can be rolled back when the new table has stalled.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TOLD = 8
 
 @dataclass(frozen=True)
 class Taking:
-    """:param table: takes the name of ``holder``, whose readers will get it. None: a name that nobody has had."""
+    """:param table: takes the name of ``holder``, whose readers will get it. None: a new name, without readers."""
 
     table: Standing
     holder: Standing | None = None
 
 
 def check_takings(takings: Sequence[Taking], all_the_same: str) -> None:
-    """:param all_the_same: how it is done whatever they are, for the hint."""
+    """:param all_the_same: how to force the swap, for the hint."""
     refused = [(taking, why) for taking in takings if (why := obstacle(taking))]
     if not refused:
         return
@@ -49,7 +49,7 @@ def check_takings(takings: Sequence[Taking], all_the_same: str) -> None:
 
 
 def obstacle(taking: Taking) -> str:
-    """Why its readers would be given less than they had, in words; empty when they are not."""
+    """Why readers would get less than they had, in words; empty if they would not."""
     table, holder = taking.table, taking.holder
     if not table.is_live or table.lag > MAX_LAG_TICKS:
         return table.far

@@ -27,14 +27,14 @@ class Step:
 
 @dataclass(frozen=True)
 class ShareFromFirstTick(Step):
-    """They are members of the next tick, and so of every one that brings them anything."""
+    """The tables are members from the next tick on, which is the first that has records for them."""
 
     name: ClassVar[str] = "share"
 
 
 @dataclass(frozen=True)
 class StartAtNow(Step):
-    """They are members of the next tick; what came before is not theirs."""
+    """The tables are members of the next tick; they do not get earlier records."""
 
     position: Position = _ORIGIN
     name: ClassVar[str] = "start_at_now"
@@ -56,7 +56,7 @@ class Estimate:
 
     @property
     def seconds(self) -> float | None:
-        """At the rate, at most; None where there is no rate to count with."""
+        """The time at this rate, as an upper limit; None without a rate."""
         return self.records / self.rate if self.rate else None
 
 
@@ -73,7 +73,7 @@ class Backfill(Step):
 
     @property
     def history(self) -> dict[str, tuple[int, int]]:
-        """Per partition that has any."""
+        """The range of each partition that has records to read."""
         return {p: (self.lower[p], self.upper[p]) for p in self.upper if self.upper[p] > self.lower[p]}
 
 
@@ -86,7 +86,7 @@ class Follow(Step):
 
 @dataclass(frozen=True)
 class CutOver(Step):
-    """At the first tick that begins exactly where they stand, they become members.
+    """At the first tick that begins exactly at their position, the tables become members.
 
     :param replaced: of these, the new generation takes the place of the old one at that tick.
     """
@@ -161,7 +161,7 @@ def _backfill(
 
 
 def _size(records: Mapping[str, int], sizes: Mapping[str, float]) -> int | None:
-    """Partitions nobody looked at are taken for average ones."""
+    """For partitions without samples, the mean size of the others is used."""
     if not sizes:
         return None
     mean = sum(sizes.values()) / len(sizes)

@@ -16,12 +16,12 @@ def typed_name(text: str) -> QualifiedName:
     try:
         return parse_name(text)
     except StatementError:
-        # A place in a statement means nothing to one who typed a word.
+        # The place in a statement means nothing to a user who typed a name.
         raise TerminalError(f'{text!r} is not a name: [schema.]name, or "quoted"', hint="mzshare status") from None
 
 
 def find_item(catalog: Catalog, text: str) -> items.SourceItem | items.TableItem:
-    """What runs under this name; an old-style name of a progress means its source."""
+    """The source or table of this name; the old-style name of a progress means its source."""
     name = typed_name(text)
     with catalog.read() as session:
         item = items.find(session, (name.schema, name.name))

@@ -1,4 +1,4 @@
-"""What of a table is to be proved, and at which versions it is read: decided from the catalog. Reads no rows."""
+"""Which part of a table is verified, and at which versions it is read: decided from the catalog. Reads no rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from airflow_provider_mzshare.storage.writing.member_plans import partitions_of
 
 @dataclass(frozen=True)
 class Segment:
-    """``[lower, upper)`` of one partition: of one lane of the source's positions, as its records name it.
+    """``[lower, upper)`` of one partition, that is, of one lane of the source's positions, as its records name it.
 
     :param certified: all of it was written by the certificate's backfill.
     :param version: of the table's specs in ``Scope.specs``, the one that all of it was written with.
@@ -67,11 +67,11 @@ class Scope:
 
     @property
     def hash_version(self) -> int:
-        """The certificate's, whose sums can be compared with no other; without one, that of the collections."""
+        """The certificate's version, because other versions have other sums; without one, that of the collections."""
         return self.certificate.hash_version if self.certificate else self.point.hash_version
 
     def segments(self) -> Sequence[Segment]:
-        """Partition by partition, cut where the backfill began and ended and where the spec changed; none is empty."""
+        """Ranges of each partition, cut where the backfill began or ended and where the spec changed. None is empty."""
         return [segment for partition in self._own(self.upper) for segment in self._segments(partition)]
 
     def _own(self, position: Position) -> Iterator[Lane]:
@@ -92,7 +92,7 @@ class Scope:
         ]
 
     def _version(self, partition: Lane, offset: int) -> int:
-        """That of the tick which holds this offset: the last that begins at or before it."""
+        """The version of the spec for the tick that holds this offset: the last version that begins at or before it."""
         begun = [number for number, (position, _) in enumerate(self.specs) if position[partition] <= offset]
         return max(begun, default=0)
 
@@ -118,7 +118,7 @@ def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope
 
 
 def _specs(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tuple[Position, TableSpec]]:
-    """Up to the point's tick; a change that no row depends upon is none."""
+    """The specs up to the point's tick. A change that does not affect rows is left out."""
     before: TableSpec | None = None
     for version in versions_of(session, table.id):
         spec, first = version.spec.handled_as(point.spec), version.first_tick
@@ -128,7 +128,7 @@ def _specs(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tup
 
 
 def _point(session: Session, table: TableItem, certificate: Certificate | None) -> ReadPoint:
-    """At the cutover's tick, if it can be read: it may not be there yet, or no longer. Rows never change or go."""
+    """Read at the cutover's tick if possible, else at the newest one: rows never change or go."""
     if certificate is not None:
         try:
             return table_read_point(session, table.id, tick=certificate.tick)

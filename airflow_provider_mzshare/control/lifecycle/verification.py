@@ -1,4 +1,4 @@
-"""Proves a table against its source: reads the range anew, apart from Spark, and compares record by record.
+"""Proves a table against its source: reads the range again, without Spark, and compares record by record.
 
 Every record of the range is in the table's data or errors exactly once, as decoding says, or the check fails with the
 first offset that is not. It writes nothing, neither upstream nor in the warehouse.
@@ -124,7 +124,7 @@ def verify_table(
 ) -> Verified:
     """Compare what the table's last backfill wrote, up to and with the cutover's tick, with the source.
 
-    :param everything: from the table's start to its present position instead; so, too, without any cutover.
+    :param everything: compare from the table's start to its present position instead; so, too, without any cutover.
     """
     with catalog.read() as session:
         scope = find_scope(session, table.id, everything=everything)
@@ -162,7 +162,7 @@ def _check_history(upstream: Upstream, scope: Scope) -> None:
 
 
 class _Check:
-    """One run of the check, with what it has summed up so far."""
+    """One run of the check, with its sums so far."""
 
     def __init__(self, scope: Scope, warehouse: str, report: Callable[[Progress], None]) -> None:
         self._scope, self._report, point = scope, report, scope.point
@@ -176,7 +176,7 @@ class _Check:
         self._sums: dict[Segment, Sums] = {}
 
     def run(self, reader: Records, upstream: Upstream) -> str | None:
-        """Compare every segment; returns why it is no proof, should a compacted topic have lost records."""
+        """Compare every segment. Returns why this is no proof, if a compacted topic has lost records."""
         lost, why = 0, ""
         for segment in self._segments:
             self._sums[segment] = Sums()
@@ -200,12 +200,12 @@ class _Check:
         return VerificationFailed(self._scope.table.display, self._scope.place, at, what)
 
     def _explain(self, reader: Records, upstream: Upstream) -> str | None:
-        """Why a row may be missing upstream although it was there; None where that cannot be."""
+        """Why records that were there may be missing upstream; None if they cannot be."""
         _check_history(upstream, self._scope)
         return reader.excuse()
 
     def check_strays(self) -> None:
-        """Nothing lies outside of what the table's ticks cover."""
+        """Check that no row lies outside of the ranges that the table's ticks cover."""
         both = (self._by_version[-1].data, self._errors)
         strays = [at for placed in both if (at := placed.first_outside(self._scope.covered()))]
         if strays:

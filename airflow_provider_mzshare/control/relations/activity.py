@@ -8,11 +8,11 @@ from airflow_provider_mzshare.control.relations.exports import exported
 from airflow_provider_mzshare.control.relations.relation import Column, Relation
 
 _WATCHED = "i.dropped_at IS NULL AND i.kind IN ('source', 'subsource', 'table')"
-"""Of ``items AS i``: what has a status."""
+"""A condition on ``items AS i``: items that have a status."""
 
 
 def _last_tick(source: str) -> str:
-    """For a join's condition on ``ticks AS k``: the newest committed one of a source."""
+    """A join condition on ``ticks AS k``: the newest committed tick of a source."""
     newest = f"SELECT MAX(m.number) FROM ticks AS m WHERE m.source_id = {source} AND m.committed"
     return f"k.source_id = {source} AND k.number = ({newest})"
 
@@ -28,7 +28,7 @@ def _statuses(d: Dialect) -> str:
 
 
 def _history(d: Dialect) -> str:
-    """In the order in which it was written: two changes may be of the same millisecond."""
+    """Rows in the order of writing: two changes may have the same millisecond."""
     columns = f"{d.time('h.occurred_at')}, h.object_id, h.status, h.error, h.details"
     return f"SELECT {columns} FROM status_history AS h ORDER BY h.number"
 
@@ -48,7 +48,7 @@ def _frontiers(d: Dialect) -> str:
 
 
 def _progress(d: Dialect) -> str:
-    # SQLite takes CROSS JOIN as an order to follow: from another side it would look through the whole log.
+    # CROSS JOIN fixes the order of tables in SQLite: in another order it would read the whole log of ticks.
     return (
         f"SELECT o.id, {d.lane('e.key')}, {d.number('e.value')}, k.number, k.mz_timestamp FROM sources AS o "
         f"CROSS JOIN ticks AS k CROSS JOIN {d.entries('k.upper')} "
@@ -72,7 +72,7 @@ def _jobs(d: Dialect) -> str:
 
 
 def _cutovers(d: Dialect) -> str:
-    """The output of an old-style source is seen as that source."""
+    """The output of an old-style source is shown as that source."""
     return (
         "SELECT c.number, COALESCE(p.source_id, c.table_id), c.source_id, c.generation, c.backfill_id, c.tick, "
         f"c.mz_timestamp, c.from_tick, c.history_tick, {d.document('c.start')}, {d.document('c.history_upper')}, "

@@ -10,7 +10,7 @@ _ACTIVE = "state IN ('launching', 'starting', 'running', 'stopping')"
 
 
 def _backfills(d: Dialect) -> str:
-    """The queue is the one of ``catalog.queue``: those that were refused an app, of sources that should run."""
+    """The queue of ``catalog.queue``: backfills that were refused an app, of sources that should run."""
     brought = (
         f"SELECT backfill_id, COUNT(*) AS tables FROM (SELECT backfill_id FROM tables WHERE {_ARRIVING} UNION ALL "
         f"SELECT backfill_id FROM replacements WHERE {_ARRIVING}) AS n GROUP BY backfill_id"

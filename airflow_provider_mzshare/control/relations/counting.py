@@ -1,4 +1,4 @@
-"""The query behind mz_source_statistics: what was counted at commits and how far positions have come."""
+"""The query behind mz_source_statistics: counts recorded at commits, and how far positions are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EARLIER = (
     "AND y.generation = b.generation AND NOT y.heals "
     "AND (z.created_at < a.created_at OR (z.created_at = a.created_at AND z.id < a.id))"
 )
-"""Another backfill that began to fill the same generation before ``a`` did: what comes after it only goes on."""
+"""An earlier backfill of the same generation as ``a``: backfills after it only continue its work."""
 
 
 def _filled(d: Dialect) -> str:
@@ -28,7 +28,7 @@ def _filled(d: Dialect) -> str:
 def _tables(d: Dialect) -> str:
     """One row per table that is not dropped, outputs of old-style sources among them.
 
-    Counted are its generations that are there no more, the one that is read, and one that is being filled.
+    Counted are its former generations, the current one, and one that is being filled.
     """
     filling = "COALESCE(g.rows + g.errors, 0)"
     return (
@@ -46,7 +46,7 @@ def _tables(d: Dialect) -> str:
 
 
 def _known_end(d: Dialect, source: str) -> str:
-    """As noted, or what has been read: that was there at least."""
+    """The recorded end, or at least the end of what has been read."""
     newest = f"SELECT MAX(m.number) FROM ticks AS m WHERE m.source_id = {source}"
     upper = f"SELECT k.upper FROM ticks AS k WHERE k.source_id = {source} AND k.number = ({newest})"
     read = d.total(f"COALESCE(({upper}), (SELECT z.start FROM sources AS z WHERE z.id = {source}))")
@@ -61,7 +61,7 @@ def _committed_end(d: Dialect, source: str) -> str:
 
 
 def statistics(d: Dialect) -> str:
-    """A source has what it read itself, and the sums of what hangs on it."""
+    """A source has what it read itself, and the sums over its tables."""
     none = d.truth("1 = 0")
     of_tables = (
         "SELECT q.id, q.messages, NULL AS bytes, q.staged, q.committed, q.snapshot_known, q.snapshot_staged, "

@@ -1,8 +1,8 @@
 """Statements that make items, kept as SHOW CREATE prints them, so that a relation can show what no view could print.
 
-Called at the end of every transaction that changes definitions (``catalog.at_commit``), and finds by itself what has
-changed: a rename of a source changes the statements of all that name it. How an item is printed is the statements' own
-business, which stand above this: they hand it in.
+Called at the end of every transaction that changes definitions (``catalog.at_commit``). It finds out what has
+changed: after a rename of a source, the statements of all items that name it change. The function that prints an item
+belongs to ``statements``, which may import this package and not the reverse: so it is a parameter.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import KindNotLoaded, UnknownKind
 
 Facts = tuple[str | None, ...]
-"""All that is stored of an item itself and may stand in a statement."""
+"""The stored values of an item itself that its statement may show."""
 
 PrintItem = Callable[[Session, Item, Mapping[ItemId, SourceItem]], str]
-"""An item as the statement that makes it. Sources are given where they were looked up already."""
+"""Prints an item as the statement that creates it. Sources are given if they were looked up already."""
 
 
 def refresh_create_sql(session: Session, print_item: PrintItem, item_ids: Collection[ItemId] = ()) -> set[ItemId]:
-    """Print anew what is not as it was when it was printed, and return which that is.
+    """Print the statements of all items whose facts have changed since they were printed. Returns these items.
 
-    :param item_ids: these in any case.
+    :param item_ids: print these in any case.
     """
     facts, related = _facts(session), _related(session)
     printed = {row.id: row.fingerprint for row in session.execute(select(DefinitionRow.id, DefinitionRow.fingerprint))}
@@ -61,7 +61,7 @@ def _texts(session: Session, print_item: PrintItem, item_ids: Collection[ItemId]
     sources = get_source_items(session, of)
     texts: dict[ItemId, str] = {}
     for item_id, item in found.items():
-        # What is of a kind that is not here keeps the text that was printed where it is.
+        # If the kind of an item is not installed here, the item keeps the text that another machine printed.
         with suppress(UnknownKind, KindNotLoaded):
             texts[item_id] = print_item(session, item, sources)
     return texts
@@ -92,7 +92,7 @@ def _facts(session: Session) -> Mapping[ItemId, Facts]:
 
 
 def _related(session: Session) -> Mapping[ItemId, Sequence[ItemId]]:
-    """What an item's statement may say something of: its source, its outputs, what it reads."""
+    """The other items that an item's statement may mention: its source, its outputs, what it reads."""
     pairs = [
         *session.execute(select(TableRow.id, TableRow.source_id).where(TableRow.status != "dropped")),
         *session.execute(select(ProgressRow.id, ProgressRow.source_id)),
@@ -112,7 +112,7 @@ def _related(session: Session) -> Mapping[ItemId, Sequence[ItemId]]:
 
 
 def _fingerprint(item_id: ItemId, facts: Mapping[ItemId, Facts], related: Mapping[ItemId, Sequence[ItemId]]) -> str:
-    """One step around it, and one more: the name of an output is its source's."""
+    """Covers the item, related items and theirs: the name of an output is that of its source."""
     near = {item_id, *related.get(item_id, ())}
     around = near | {other for one in near for other in related.get(one, ())}
     stated = [(one, facts.get(one)) for one in sorted(around)]

@@ -47,7 +47,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def sum(self, numbers: str) -> str:
-        """Of numbers from 0 on, as an aggregate; at most what a bigint holds, since one source must not spoil all."""
+        """An aggregate: the sum of numbers from 0 on, at most the largest bigint: one source must not fail all rows."""
 
     @abstractmethod
     def total(self, position: str) -> str:
@@ -93,11 +93,11 @@ class SQLite(Dialect):
         return f"(CASE WHEN {key} GLOB '[0-9]*' AND {key} NOT GLOB '*[^0-9]*' THEN CAST({key} AS INTEGER) END)"
 
     def number(self, value: str) -> str:
-        # What has no room is a floating number here.
+        # A number that is too large for an integer is a float here.
         return f"(CASE WHEN typeof({value}) = 'integer' THEN {value} END)"
 
     def sum(self, numbers: str) -> str:
-        # SUM fails where it overflows: the upper and the lower 32 bits are added by themselves.
+        # SUM fails on overflow: so the upper and the lower 32 bits are added separately.
         upper, lower = f"SUM({numbers} >> 32)", f"SUM({numbers} & {0xFFFFFFFF})"
         most = f"CASE WHEN {upper} + ({lower} >> 32) > {MOST >> 32} THEN {MOST} ELSE ({upper} << 32) + {lower} END"
         return f"COALESCE({most}, 0)"
@@ -122,7 +122,7 @@ class Postgres(Dialect):
     name = "postgresql"
 
     def time(self, milliseconds: str) -> str:
-        # Whole microseconds: a division would lose a millisecond now and then.
+        # Whole microseconds, because a division would sometimes lose a millisecond.
         moment = f"(timestamp 'epoch' + {milliseconds} * interval '1 millisecond')"
         return f"""to_char({moment}, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
 

@@ -34,7 +34,7 @@ def _references(d: Dialect) -> str:
 
 _OF_SOURCE = "JOIN sources AS o ON o.id = t.source_id"
 PLANNED = ("postgres", "mysql")
-"""Kinds that are to come; who asks for their tables gets none yet."""
+"""Kinds that are planned: their relations exist, and are empty."""
 
 
 def _records_of(kind: str, title: str) -> Relation:
@@ -74,7 +74,7 @@ def _is_of(d: Dialect, kind: str) -> str:
 
 
 def _of_kinds() -> Iterator[Relation]:
-    """Those that kinds of sources have for themselves. Of our own kinds: what else is installed here is not there."""
+    """Relations of single kinds of sources. Only of our own kinds: they must not depend on what else is installed."""
     for kind in map(CONNECTORS.get, CONNECTORS.own):
         if kind.relation == "records":
             yield _records_of(kind.kind, kind.title)
@@ -97,11 +97,11 @@ def _exports(d: Dialect) -> str:
 
 
 _OPTIONS = sorted(TABLE_OPTIONS.values(), key=lambda option: option.type != "names")
-"""Those that name columns stand beside the columns."""
+"""Options that name columns come first, beside the columns."""
 
 
 def _option_value(d: Dialect, spec: str, option: Option) -> str:
-    """In the type of ``_option_column``."""
+    """The value, in the type of ``_option_column``."""
     if option.type == "names":
         return d.part(spec, option.field)
     value = d.field(spec, option.field)

@@ -1,4 +1,4 @@
-"""Runs one SELECT in the caller's transaction, so that it can neither write nor take for ever."""
+"""Runs one SELECT in the caller's transaction. The SELECT cannot write, and has a time limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.views.view_errors import BadQuery
 
 _CANCELED, _READ_ONLY = "57014", "25006"
 _STEPS = 10_000
-"""SQLite is asked so often, in its own instructions, whether its time is up."""
+"""After so many of its own instructions SQLite asks whether the time is up."""
 
 
 def fetch(session: Session, text: str) -> Sequence[Sequence[Any]]:
@@ -45,7 +45,7 @@ def fetch(session: Session, text: str) -> Sequence[Sequence[Any]]:
 
 @contextmanager
 def _postgres(connection: Connection, most_ms: int) -> Iterator[None]:
-    """Inside a savepoint, whose end takes the settings back: what comes after may write again."""
+    """Runs in a savepoint, whose end restores the settings: later statements may write again."""
     with connection.begin_nested() as inner:
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {most_ms}")
         connection.exec_driver_sql("SET LOCAL transaction_read_only = on")
@@ -76,9 +76,9 @@ def _sqlite(connection: Connection, most_ms: int) -> Iterator[None]:
 
 
 def _matches(pattern: str | None, text: object) -> bool | None:
-    """``text ~ pattern``, in time that grows with the text alone: nothing can end a function that SQLite has called.
+    """``text ~ pattern``, in time that only grows with the text: a function that SQLite has called cannot be stopped.
 
-    So not by Python's own expressions, which SQLAlchemy gives to SQLite: some of those never come to an end.
+    So Python's own regular expressions, which SQLAlchemy would use, are not used: some of them never end.
     """
     if pattern is None or text is None:
         return None
@@ -87,9 +87,9 @@ def _matches(pattern: str | None, text: object) -> bool | None:
 
 
 def _through_views(action: int, table: str | None, column: str | None, _database: str | None, view: str | None) -> int:
-    """Tables of the catalog's own are read by our views alone, whatever a query has come to say.
+    """Let queries read the catalog's own tables only through our views.
 
-    Rows that are only counted are read without a column, and then SQLite does not say through which view.
+    For ``count(*)`` SQLite names no column, and then not the view either: so a read without a column is allowed.
     """
     own = table in Base.metadata.tables or (table or "").startswith(("sqlite_", VERSION_TABLE))
     if action == sqlite3.SQLITE_READ and own and column and view not in BY_NAME:
@@ -98,7 +98,7 @@ def _through_views(action: int, table: str | None, column: str | None, _database
 
 
 def _told(error: DBAPIError, most_ms: int) -> Exception:
-    """What is wrong with the query is the user's; what is wrong with the database is told by the catalog."""
+    """Errors of the query are reported to the user; errors of the database are left to the catalog."""
     text = (str(error.orig).strip().splitlines() or ["?"])[0]
     state = getattr(error.orig, "sqlstate", None)
     if state == _CANCELED or text == "interrupted":

@@ -1,6 +1,6 @@
 """Puts the relations into the catalog's database, and takes them away before its tables change.
 
-That is done when a catalog is upgraded: whoever changes a relation adds a revision, if only an empty one.
+This happens when a catalog is upgraded: so a change of a relation needs a revision, if only an empty one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def dialect_of(connection: Connection) -> Dialect:
 
 
 def remove_relations(connection: Connection) -> None:
-    """All views that are called like ours: a later version may have had others."""
+    """Drop all views whose names begin with ``mz_``: a later version may have had others than this one."""
     if connection.dialect.name == "postgresql":
         found = "SELECT schemaname, viewname FROM pg_views WHERE schemaname IN ('mz_catalog', 'mz_internal')"
         names = [f'"{row[0]}"."{row[1]}"' for row in connection.execute(text(found)) if row[1].startswith("mz_")]
@@ -44,7 +44,7 @@ def create_relations(connection: Connection) -> None:
 
 
 def _ensure_schemas(connection: Connection) -> None:
-    # As for our own schema: where they are there, the right to create them is not asked for.
+    # As for our own schema: if a schema exists already, the right to create schemas is not needed.
     for schema in SCHEMAS:
         if connection.execute(text("SELECT to_regnamespace(:name)"), {"name": schema}).scalar() is None:
             connection.exec_driver_sql(f"CREATE SCHEMA {schema}")

@@ -12,7 +12,7 @@ _NAME = Column("name", "its name in its schema")
 _SQL = Column("create_sql", "the statement that makes it, as `SHOW CREATE` prints it")
 
 LIVE = "i.dropped_at IS NULL AND i.kind <> 'output'"
-"""Of ``items AS i``: what a user can see. The output of an old-style source is seen as that source."""
+"""A condition on ``items AS i``: items that users see. The output of an old-style source is shown as that source."""
 
 
 def _items(columns: str, kind: str, joins: str = "", where: str = "") -> str:
@@ -25,9 +25,9 @@ def _items(columns: str, kind: str, joins: str = "", where: str = "") -> str:
 
 
 def key_format(d: Dialect, spec: str) -> str:
-    """Of a table's spec: what its key column holds; NULL when it has none.
+    """The type of a table's key column, from its spec; NULL if it has none.
 
-    Of the formats that are registered when the relations are made, which is with every upgrade of the catalog.
+    It knows the formats that are registered when the relations are made, at each upgrade of the catalog.
     """
     keyed = {
         "sqlite": f"EXISTS (SELECT 1 FROM json_each({spec}, '$.include') WHERE json_extract(value, '$.what') = 'key')",
@@ -86,7 +86,7 @@ def _comments(d: Dialect) -> str:
 
 
 def _dependencies(d: Dialect) -> str:
-    """A view on an old-style source reads that source's output, which is seen as the source."""
+    """A view that reads an old-style source reads the source's output, which is shown as the source."""
     of_views = (
         "SELECT i.id AS object_id, COALESCE(p.source_id, e.referenced_id) AS referenced_object_id "
         "FROM dependencies AS e JOIN items AS i ON i.id = e.object_id "

@@ -1,7 +1,7 @@
-"""The history of statuses: a row whenever a source or a table is otherwise than the last row says.
+"""The history of statuses: a row whenever the status of a source or a table differs from its last row.
 
-Statuses are told from state, by the same judgement as ``mzshare status``, in the transaction that changes the state. No
-process is looked at: one that died is known to have died once a reconciler has noted it.
+A status is derived from the catalog's state, by the same rules as ``mzshare status``, in the transaction that changes
+the state. Processes are not checked: the death of a process counts once a reconciler has recorded it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Standing:
 def source_standing(source: SourceOverview) -> Standing:
     if source.item.status == "dropped":
         return Standing("dropped")
-    # How old the last tick is depends on who looks when: it is no change of state.
+    # The age of the last tick depends on when somebody looks: it is no change of state.
     verdict = judge_source(replace(source, age_ms=None), None)
     status = _STATUSES[verdict.health]
     held_up = source.job is not None and source.job.is_active and source.job.error is not None
@@ -73,7 +73,7 @@ def table_standing(table: TableOverview, source: SourceOverview) -> Standing:
     item, of_source = table.item, source_standing(source)
     name = str(QualifiedName(*item.name))
     if item.damage:
-        # Whatever else it does: its rows cannot be read, and only new ones help.
+        # Damage comes first: the rows cannot be read, and only a new generation helps.
         wrong = "; ".join(filter(None, (item.damage, item.reason)))
         return Standing("stalled" if item.status == "stalled" else "failed", wrong, hints.resnapshot(name))
     if item.status == "stalled":
@@ -82,7 +82,7 @@ def table_standing(table: TableOverview, source: SourceOverview) -> Standing:
         return _arriving(table, source, name)
     if item.status == "created" and of_source.status in ("running", "idle"):
         return Standing("starting")
-    # One that gets its rows is not idle because nothing came for a while: its source is.
+    # A live table is not idle because no records came for a while: its source is.
     return replace(of_source, status="running") if of_source.status == "idle" else of_source
 
 
@@ -100,7 +100,7 @@ def _arriving(table: TableOverview, source: SourceOverview, name: str) -> Standi
     if source.item.desired != "running":
         return Standing("paused", None, verdict.hint)
     if job is not None and job.state in ("failed", "lost", "fenced"):
-        # Its place in the queue changes as others are started, which is no change of its own.
+        # The place in the queue changes when others are started: that is no change of this table.
         failed = judge_arrival(replace(arrival, place=None), source, None, name)
         return Standing("failed", failed.held_up, verdict.hint)
     return Standing("starting", None, verdict.hint)
@@ -110,7 +110,7 @@ def _arriving(table: TableOverview, source: SourceOverview, name: str) -> Standi
 
 
 def note_statuses(session: Session, items: Collection[ItemId], jobs: Collection[JobId] = ()) -> None:
-    """Write how these objects are, and all that hangs on the same sources, where that has changed."""
+    """Record the status of these objects, and of all objects on the same sources, if it has changed."""
     found = dict(_dropped(session, items))
     for source_id in _sources_of(session, items, jobs):
         found |= dict(_of_source(session, source_id))
@@ -121,7 +121,7 @@ def note_statuses(session: Session, items: Collection[ItemId], jobs: Collection[
         if before is None or (before.status, before.error) != (standing.status, standing.error):
             changed.append(_row(item_id, standing))
         elif before.details != standing.details:
-            # The same status as before; only the next step is written otherwise, after a rename for one.
+            # The status is the same, but the text of the next step is not, for example after a rename.
             same.append({"number": before.number, "details": standing.details})
     if same:
         session.execute(update(StatusRow), same)
@@ -142,7 +142,7 @@ def _of_source(session: Session, source_id: ItemId) -> Iterator[tuple[ItemId, St
         if table.item.kind != "output":
             yield table.item.id, standing
         elif of_source.status in ("running", "idle") and standing.status != "running":
-            # The rows of an old-style source are its own: it is as its output is.
+            # An old-style source that has the rows itself has the status of its output.
             of_source = standing
     yield source_id, of_source
 
@@ -157,7 +157,7 @@ def _dropped(session: Session, items: Collection[ItemId]) -> Iterator[tuple[Item
 
 
 def _sources_of(session: Session, items: Collection[ItemId], jobs: Collection[JobId]) -> Sequence[ItemId]:
-    """Those that are not dropped."""
+    """The sources of these items and jobs that are not dropped."""
     found: dict[ItemId, None] = {}
     for some in batches(items) if items else [[]]:
         fed = select(TableRow.source_id).where(TableRow.id.in_(some))

@@ -1,4 +1,4 @@
-"""The relations around an upgrade of the catalog: gone while its tables change, then there and up to date again."""
+"""The relations during an upgrade of the catalog: dropped while its tables change, then created and filled again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def prepare_relations(connection: Connection) -> None:
 
 
 def restore_relations(connection: Connection, print_item: PrintItem) -> None:
-    """What they show of objects that were there before is filled in, in the same transaction."""
+    """Fill in what the relations show of existing objects, in the same transaction."""
     create_relations(connection)
     with Session(connection) as session:
         sources = session.scalars(select(SourceRow.id).where(SourceRow.status != "dropped")).all()

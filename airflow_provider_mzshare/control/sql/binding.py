@@ -1,4 +1,4 @@
-"""From syntax tree to statement: each kind's binding by its node; nothing is looked up."""
+"""From syntax tree to statement. Each kind of node has its own binding. Nothing is looked up."""
 
 from __future__ import annotations
 

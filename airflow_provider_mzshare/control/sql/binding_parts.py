@@ -1,4 +1,4 @@
-"""What every binding is made of: names, values that are checked, and refusals at their place."""
+"""Helpers of all bindings: names, checked values, and errors that point at their place in the text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Binding:
             self.refuse(node, str(error))
 
     def _fits(self, place: Callable[[Clause], exp.Expr], check: Callable[[], None]) -> None:
-        """:param place: where a clause stands."""
+        """:param place: finds the node of a clause, which the error points at."""
         try:
             check()
         except Misfit as error:
@@ -56,7 +56,7 @@ class Binding:
         return {option.name: option for option in node.args.get("settings") or ()}
 
     def _once(self, what: str, listed: Sequence[tuple[exp.Expr, str]]) -> tuple[str, ...]:
-        """The texts, each of which may be there once."""
+        """Return the texts; a text that is listed twice is refused."""
         seen: set[str] = set()
         for node, text in listed:
             if text in seen:

@@ -1,6 +1,6 @@
-"""What must hold of a statement by itself, whoever wrote it: SQL, an operator or a form. Nothing is looked up.
+"""Checks of one statement by itself, for SQL, operators and forms alike. Nothing is looked up.
 
-SQL tells what is wrong with its place in the text, operators with the argument; the words are the same.
+SQL reports an error with its place in the text, operators with their argument. The message is the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_REFERENCE_PARTS = 3
 
 @dataclass(frozen=True)
 class Clause:
-    """What of a statement is wrong. :param index: which one of a list. :param part: and what of that, if not all."""
+    """The wrong part of a statement. :param index: which entry of a list. :param part: which part of the entry."""
 
     name: str
     index: int | None = None
@@ -38,7 +38,7 @@ class Clause:
 
 
 class Misfit(ValueError):
-    """:param clause: where to look."""
+    """A statement whose parts do not fit together. :param clause: the part that is wrong."""
 
     def __init__(self, message: str, clause: Clause) -> None:
         self.clause = clause
@@ -73,9 +73,9 @@ def _check_types(output: values.Output) -> None:
 
 
 def check_columns(columns: Sequence[ColumnSpec], include: Sequence[Include] = (), *, has_record: bool = False) -> None:
-    """Every name once, whatever its case (Delta's are case-insensitive), and none of ours.
+    """Each name occurs once, in any case (Delta's names are case-insensitive), and is none of our system columns.
 
-    :param has_record: where no columns are listed, the whole record is the one column.
+    :param has_record: if no columns are listed, the table has one column with the whole record.
     """
     named = [(column.name, Clause("columns", number, "name")) for number, column in enumerate(columns)]
     if not named and has_record:
@@ -105,7 +105,7 @@ def _check_column_name(name: str, clause: Clause) -> None:
 
 
 def check_table(table: values.CreateTable) -> None:
-    """All that can be said of it before its source and its reference are looked up."""
+    """All checks that need neither the source nor its reference."""
     check_output(values.Output(table.format, table.columns, table.include, table.envelope))
     for part in table.reference or ():
         _check_name(part, "a reference", Clause("reference"))
@@ -115,7 +115,7 @@ def check_table(table: values.CreateTable) -> None:
 
 
 def _listed_columns(options: Mapping[str, Any]) -> Iterator[tuple[str, Clause]]:
-    """A column is in one of the options that name columns at most."""
+    """The columns that options name. ``check_once`` refuses a column that is named twice."""
     for option in COLUMN_OPTIONS.values():
         for number, name in enumerate(options.get(option.field, ())):
             yield name, Clause(option.field, number)
@@ -142,10 +142,10 @@ def _check_name(name: str, what: str, clause: Clause) -> None:
 def check_upstream(
     kind: ConnectorKind[Any], variant: str | None, given: Collection[str], *, perhaps: Collection[str] = ()
 ) -> None:
-    """That what a kind's source needs is there, and nothing beside it.
+    """Check that a source has all options that its kind requires, and no others.
 
     :param variant: in the words of SQL. :param given: the words of the options.
-    :param perhaps: options whose values are not known yet, and may be nothing.
+    :param perhaps: options whose values are not known yet. They may turn out to be empty.
     """
     known = [option for option in kind.options if variant is None or option.words in kind.variants.get(variant, ())]
     words = [option.words for option in known]

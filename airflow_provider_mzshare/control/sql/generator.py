@@ -15,7 +15,7 @@ from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
 
 _BEFORE_VALUE = {words: f"{option.preposition} " for words, option in TABLE_OPTIONS.items() if option.preposition}
 _KINDS_TO_SHOW = ("source", "view")
-"""Bare, these would read as the kind; TABLE is a reserved word and always in quotes."""
+"""Names that need quotes after SHOW CREATE, or they would be read as the kind. TABLE is reserved and always quoted."""
 
 
 # ── parts of statements ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -26,7 +26,7 @@ def _csv(generator: Generator, items: list[exp.Expr]) -> str:
 
 
 def _list(generator: Generator, items: list[exp.Expr] | None) -> str:
-    """In brackets, with a blank in front; nothing if there are none."""
+    """The items in brackets after a blank; an empty text if there are none."""
     return f" ({_csv(generator, items)})" if items else ""
 
 
@@ -119,7 +119,7 @@ def _drop_subsources(generator: Generator, node: nodes.DropSubsources) -> str:
 def _refresh(generator: Generator, node: nodes.RefreshReferences) -> str:
     name = generator.sql(node, "this")
     if is_item_id(name) and not node.args.get("id"):
-        name = f'"{name}"'  # bare, it would read as an id
+        name = f'"{name}"'  # without quotes it would be read as an id
     return f"ALTER SOURCE {name} REFRESH REFERENCES"
 
 

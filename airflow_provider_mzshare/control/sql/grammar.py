@@ -1,4 +1,4 @@
-"""What every statement's grammar is made of: words, names, literals, lists, options, and errors with their place."""
+"""The base of all grammars: words, names, literals, lists, options, and errors with their place."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Reader(PostgresParser):
     """Helpers on top of sqlglot's token stream. Each ``_read_…`` takes what it names or raises."""
 
     def _begin(self, raw_tokens: list[Token], sql: str) -> None:
-        """All of the tokens are one piece of text, whatever they are."""
+        """Read all tokens as one piece of text: semicolons do not split them."""
         self.reset()
         self.sql, self._chunks = sql, [raw_tokens]
         self._advance_chunk()
@@ -65,7 +65,7 @@ class Reader(PostgresParser):
         return token.text.upper()
 
     def _words(self, most: int = 4) -> str:
-        """The words that stand here, for a message; nothing is taken."""
+        """The next words, for a message. Does not advance."""
         index = self._index
         words: list[str] = []
         while len(words) < most and (word := self._word()):
@@ -84,7 +84,7 @@ class Reader(PostgresParser):
         return found or self._expected(listing(choices))
 
     def _read_phrase(self, phrases: Iterable[str]) -> str:
-        """One of several words or sequences of words; one that is only begun is refused where it goes wrong."""
+        """Read one of several phrases. If only its beginning matches, the error points at the first other word."""
         found = next((phrase for phrase in phrases if self._match_text_seq(phrase.split()[0])), None)
         if not found:
             self._expected(listing(phrases))
@@ -92,7 +92,7 @@ class Reader(PostgresParser):
         return found
 
     def _read_end(self, *instead: str) -> None:
-        """``instead`` is what else could have stood here."""
+        """:param instead: what else the grammar allows here, for the message."""
         if self._curr:
             self._expected(listing((*instead, "the end of the statement")))
 
@@ -191,7 +191,7 @@ class Reader(PostgresParser):
         start, words = self._curr, self._words()
         name = next((name for name in known if self._match_text_seq(*name.split())), None)
         if not name and "EXCLUDE COLUMNS" in known and self._match_text_seq("IGNORE", "COLUMNS"):
-            name = "EXCLUDE COLUMNS"  # the old word for it
+            name = "EXCLUDE COLUMNS"  # the old spelling of this option
         if not name and words:
             self.raise_error(f"there is no option {words} here; options are: {', '.join(known)}")
         name = name or self._expected(listing(known))
@@ -207,7 +207,7 @@ class Reader(PostgresParser):
         return settings
 
     def _read_known(self, what: str, known: Iterable[str], later: Iterable[str]) -> str:
-        """A word we know; one that is planned, and that nobody has registered, is refused by name."""
+        """Read a known word. A word that is planned, and not registered yet, gets an error of its own."""
         known = tuple(known)
         for word in later:
             if word not in known and self._match_text_seq(*word.split(), advance=False):

@@ -1,4 +1,4 @@
-"""The grammar of old syntax: what a source said of its outputs before tables did, and subsources."""
+"""The grammar of old syntax: clauses of a source about its outputs, from before there were tables, and subsources."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ OUTPUTS = ("ALL TABLES", "SCHEMAS", "TABLES")
 
 class LegacyGrammar(TableGrammar):
     def _read_old_clauses(self, node: nodes.CreateSource) -> list[str]:
-        """What stands between the upstream's options and WITH. Returns what else could have stood at the end."""
+        """Read the clauses between the upstream's options and WITH. Returns what else could follow, for messages."""
         instead = self._read_decoding(node)
         if self._match_text_seq("FOR"):
             node.set("outputs", self._read_outputs())
             instead = []
         if not any(node.args.get(clause) for clause in ("format", "include", "envelope", "outputs")):
-            instead = []  # nothing old so far, and nothing of it need be named
+            instead = []  # no old clause so far, so messages do not offer old clauses
         else:
             instead.append("EXPOSE PROGRESS AS")
         if self._match_text_seq("EXPOSE"):
@@ -47,7 +47,7 @@ class LegacyGrammar(TableGrammar):
         return nodes.Subsource(this=reference, alias=alias).update_positions(start)
 
     def _path_options(self) -> dict[str, ReadValue]:
-        """Options of columns, where a column needs its reference in front."""
+        """Options that name columns. In old syntax a column has its reference in front."""
         parts = f"{REFERENCE_PARTS}.column"
         return {words: self._listed(lambda: self._read_path("a column", parts)) for words in COLUMN_OPTIONS}
 

@@ -20,7 +20,7 @@ _RESERVED = """
     window with
 """
 RESERVED = frozenset(_RESERVED.split())
-"""What PostgreSQL reserves and IF, without OFFSET: these are names only in double quotes."""
+"""Reserved words of PostgreSQL, and IF, but not OFFSET. As names they need double quotes."""
 
 _BARE = re.compile(r"[^\W\d][\w$]*")
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")

@@ -16,7 +16,7 @@ COMMENTED = ("SOURCE", "TABLE", "VIEW", "SCHEMA", "COLUMN")
 
 class ObjectGrammar(Reader):
     def _read_item(self, kind: str) -> exp.Expr:
-        """The name of something of this kind; a schema's has no schema."""
+        """Read the name of an object of this kind. The name of a schema has one part."""
         what = f"a {kind.lower()} name"
         if kind != "SCHEMA":
             return self._read_name(what)

@@ -19,9 +19,9 @@ from airflow_provider_mzshare.core.specs import TABLE_OPTIONS as TABLE_OPTIONS
 from airflow_provider_mzshare.core.specs import LegacySpec
 
 TABLE_SETTINGS = {words: option for words, option in TABLE_OPTIONS.items() if option.changes}
-"""Those of a table that can be changed later."""
+"""Options of a table that can be changed later."""
 COLUMN_OPTIONS = {words: option for words, option in TABLE_OPTIONS.items() if option.field in LegacySpec.model_fields}
-"""Those that name columns of the upstream; old syntax has them on sources and subsources too."""
+"""Options that name columns of the upstream. In old syntax, sources and subsources have them too."""
 
 
 def read_option(option: Option, literal: exp.Expr, model: type[BaseModel]) -> OptionValue:
@@ -41,7 +41,7 @@ def read_given(option: Option, given: Any, model: type[BaseModel]) -> OptionValu
 
 
 def is_given(value: Any) -> bool:
-    """Nothing, an empty text and an empty list all mean that nothing was asked for: a form sends one of them."""
+    """False for None, an empty text and an empty list: a form sends one of them for an option that was left empty."""
     return value is not None and value not in ("", (), [])
 
 
@@ -118,7 +118,7 @@ def _checked(option: Option, text: str, model: type[BaseModel]) -> OptionValue:
 
 
 def _check_field(option: Option, value: OptionValue, model: type[BaseModel]) -> None:
-    """As the model allows it; what else the model needs is not looked at here."""
+    """Check the value against its field of the model. Other fields may be missing."""
     try:
         model.model_validate({option.field: value})
     except ValidationError as error:

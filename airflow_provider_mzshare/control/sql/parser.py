@@ -1,4 +1,4 @@
-"""Which statements there are; it checks form only, and lets nothing through that it does not know."""
+"""Chooses the grammar of each statement. It checks the form only, and refuses every statement that it does not know."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class MzShareParser(SourceGrammar, ViewGrammar):
     def _parse_batch_statements(
         self, parse_method: Callable[[Parser], exp.Expr | None], sep_first_statement: bool = True
     ) -> list[exp.Expr | None]:
-        """sqlglot's own drops everything from a leading ELSE on, and takes END for a statement."""
+        """Replaces sqlglot's, which drops everything after a leading ELSE and accepts END as a statement."""
         statements = []
         while self._chunk_index < len(self._chunks):
             self._advance_chunk()
@@ -77,7 +77,7 @@ class MzShareParser(SourceGrammar, ViewGrammar):
         return self.STATEMENT_PARSERS[start.token_type](self).update_positions(start)
 
     def _parse_as_command(self, start: Token) -> NoReturn:
-        """sqlglot's own lets what it does not know pass as text."""
+        """Replaces sqlglot's, which accepts unknown statements as text."""
         self.raise_error(f"{start.text.upper()} is not supported{_INSTEAD}", start)
 
     def _refuse_statement(self) -> NoReturn:

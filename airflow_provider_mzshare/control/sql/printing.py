@@ -31,7 +31,7 @@ def print_create_source(
     settings: Mapping[str, int | float],
     output: values.Output | None = None,
 ) -> str:
-    """``settings`` are fields of SourceSettings; those that are there are printed."""
+    """:param settings: by the fields of SourceSettings; only these are printed."""
     connection = kind_of(spec).connection_name(spec)
     return print_statement(values.CreateSource(name, False, connection, spec, settings, output))
 
@@ -57,7 +57,7 @@ def reference_parts(spec: TableSpec) -> values.Reference:
 
 
 def print_settings(settings: Mapping[str, int | float | None]) -> str:
-    """As they are written between the brackets of WITH and SET; one that is not set has no such form."""
+    """Settings as WITH and SET write them. SQL has no form for one that is not set: it is printed as ``no NAME``."""
     unset = [f"no {name}" for name, known in SOURCE_SETTINGS.items() if settings.get(known.field, 0) is None]
     given = {field: value for field, value in settings.items() if value is not None}
     return ", ".join([option.sql(dialect=MzShare) for option in printing_parts.options(SOURCE_SETTINGS, given)] + unset)

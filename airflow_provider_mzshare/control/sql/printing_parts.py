@@ -1,4 +1,4 @@
-"""What every printed statement is made of: names, literals, options and columns as nodes."""
+"""Helpers of all printing: names, literals, options and columns as nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def option(name: str, value: exp.Expr | None) -> nodes.Option:
 
 
 def options(known: Mapping[str, Option], given: Mapping[str, Any]) -> list[nodes.Option]:
-    """:param given: by the fields that they stand for."""
+    """:param given: values by the option's field."""
     return [option(one.words, write_option(one, given[one.field])) for one in known.values() if one.field in given]
 
 
@@ -57,7 +57,7 @@ def names_option(name: str, columns: Iterable[exp.Expr]) -> list[nodes.Option]:
 
 
 def envelope_word(name: str, *, always: bool = False) -> str | None:
-    """What stands after ENVELOPE; the usual one need not be written."""
+    """The word after ENVELOPE; None for the default, which is not printed, unless ``always``."""
     return sql_word(name) if always or name != DEFAULT_ENVELOPE else None
 
 
@@ -67,7 +67,7 @@ def column_names(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Opt
 
 
 def column_paths(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:
-    """These are SQL already."""
+    """The columns are SQL already, so they are not quoted again."""
     return [
         *names_option("TEXT COLUMNS", (exp.Var(this=column) for column in text)),
         *names_option("EXCLUDE COLUMNS", (exp.Var(this=column) for column in excluded)),

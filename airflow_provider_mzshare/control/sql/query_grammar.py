@@ -16,7 +16,7 @@ from airflow_provider_mzshare.control.sql.scanning import refuse, shown
 
 MAX_QUERY_DEPTH = 64
 STEPS_PER_TOKEN, STEPS = 12, 4_000
-"""sqlglot tries one reading after the other; nested in each other, that is exponential in a few of its rules."""
+"""Limits of sqlglot's steps for a query: it tries several readings, and nested, a few rules take exponential time."""
 
 BEGINNINGS = (TokenType.SELECT, TokenType.WITH)
 _NOT_READING = {
@@ -38,11 +38,11 @@ _NOT_READING = {
 _CHAINS = (exp.Binary, exp.SetOperation)
 _KEYWORDS = frozenset(Postgres.Tokenizer.KEYWORDS)
 SLIPS = (AttributeError, TypeError, ValueError, KeyError, IndexError, AssertionError, NotImplementedError)
-"""What sqlglot's code runs into, beside its own errors, on text that it does not understand."""
+"""Errors that sqlglot raises, besides its own, on text that it does not understand."""
 
 
 def needs_quotes_in_query(name: str) -> bool:
-    """More do than elsewhere: sqlglot has more words of its own, and reads a ``$`` in several ways."""
+    """In a query more names need quotes: sqlglot has more keywords, and reads ``$`` in several ways."""
     return needs_quotes(name) or "$" in name or name.upper() in _KEYWORDS
 
 
@@ -130,7 +130,7 @@ class QueryGrammar(Reader):
 
 
 def _check_depth(tree: exp.Query) -> None:
-    """A chain of operators, ``a + b + c``, is one level: it is read and printed without nesting."""
+    """Limit how deeply a query is nested. A chain of operators, ``a + b + c``, counts as one level."""
     waiting: list[tuple[exp.Expr, int]] = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()

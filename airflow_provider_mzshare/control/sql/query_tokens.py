@@ -1,4 +1,4 @@
-"""Queries as tokens: limits before one is read, and that nothing written was lost on the way through sqlglot."""
+"""Checks on the tokens of a query: limits before it is parsed, and after it that sqlglot has lost no text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ONE_QUANTITY = re.compile(r"\s*\+?(?P<count>-?\d+(\.\d+)?)\s*[a-z]*\s*", re.ASC
 
 
 def check_tokens(sql: str, tokens: Sequence[Token]) -> None:
-    """Size, depth, and two things that sqlglot would pass over. Raises StatementError."""
+    """Limits of size and depth, and two kinds of text that sqlglot would ignore. Raises StatementError."""
     if len(tokens) > MAX_QUERY_TOKENS:
         refuse(sql, tokens[0].start, f"the query has more than {MAX_QUERY_TOKENS:,} words and signs")
     depth = 0
@@ -43,9 +43,9 @@ def _check_number(sql: str, token: Token, after: Token | None) -> None:
 
 
 def check_kept(sql: str, tokens: Sequence[Token], printed: Sequence[Token]) -> None:
-    """Every string that was written is printed again, in any case of its letters, if only as a word of the grammar.
+    """Check that every string of the query is in its print too, in upper or lower case, as a string or a keyword.
 
-    Raises StatementError. sqlglot takes ``INTERVAL '1 day 02:00'`` for one day.
+    Raises StatementError. For example, sqlglot reads ``INTERVAL '1 day 02:00'`` as one day.
     """
     kept = {token.text.lower() for token in printed}
     for before, token in pairwise(tokens):

@@ -48,9 +48,9 @@ def _forbidden(character: str) -> str:
 
 
 def scan(text: str) -> str:
-    """The same text with blanks for comments, every character at its old place. Raises StatementError.
+    """The same text with each comment replaced by blanks, so that positions stay the same. Raises StatementError.
 
-    sqlglot never sees a comment: it takes one without an end for one that ends with the text.
+    sqlglot never sees a comment, because it accepts one that is not closed.
     """
     if (size := len(text.encode("utf-8", "surrogatepass"))) > MAX_SCRIPT_BYTES:
         raise StatementError(f"the script is {size} bytes long, the limit is {MAX_SCRIPT_BYTES}")
@@ -78,7 +78,7 @@ class _Scan:
         return "".join(self.pieces)
 
     def _content(self, start: int, end: int) -> None:
-        """Take text over; the first of it that is no blank begins a statement."""
+        """Copy this part of the text. Its first character that is not blank begins a statement."""
         piece = self.text[start:end]
         self.pieces.append(piece)
         if self.inside or not (stripped := piece.lstrip()):
@@ -89,7 +89,7 @@ class _Scan:
             refuse(self.text, end - len(stripped), f"the script has more than {MAX_STATEMENTS} statements")
 
     def _mark(self, mark: str, start: int) -> int:
-        """Deal with one mark; returns where to go on."""
+        """Handle a quote, a comment, a bracket or a semicolon. Returns the position to continue at."""
         if mark in ("--", "/*"):
             end = self._comment_end(mark, start)
             self.pieces.append(_NOT_LINE_END.sub(" ", self.text[start:end]))
@@ -109,7 +109,7 @@ class _Scan:
         return end
 
     def _end(self, start: int) -> int:
-        """The end of a statement. Of empty ones nothing is left: a parser would take its time over each of them."""
+        """End a statement. Empty statements after it become blanks, because parsing each of them would take time."""
         rest = _EMPTY.match(self.text, start + 1)
         end = rest.end() if rest else start + 1
         self.pieces.append(";" if self.inside else " ")

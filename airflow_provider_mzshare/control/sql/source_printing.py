@@ -53,7 +53,7 @@ def create_source(statement: values.CreateSource) -> exp.Expr:
 
 
 def _add_output(node: nodes.CreateSource, output: values.Output) -> None:
-    """What has columns of its own has nothing to be decoded; ENVELOPE says that it is old syntax all the same."""
+    """For an upstream with its own columns there is no FORMAT: then ENVELOPE is printed, to mark old syntax."""
     node.set("columns", column_definitions(output.columns))
     word = sql_word(output.format)
     node.set("format", word)

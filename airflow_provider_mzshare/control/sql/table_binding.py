@@ -69,13 +69,13 @@ class TableBinding(Binding):
     # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _output(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
-        """Of an old-style source with one output."""
+        """The clauses of an old-style source with one output, checked."""
         output = self._clauses(node, columns)
         self._fits(lambda clause: place_of(node, columns, clause), lambda: check_output(output))
         return output
 
     def _clauses(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
-        """As they are written; whether they go together is checked on the whole statement."""
+        """The clauses as they are written. Whether they fit together is checked later, on the whole statement."""
         include = node.args.get("include") or ()
         word = node.text("envelope")
         return values.Output(

@@ -51,7 +51,7 @@ class CreateSource:
 
 @dataclass(frozen=True)
 class CreateTable:
-    """``reference`` is None when the source's only one is meant."""
+    """:param reference: None if the source offers only one, which is meant."""
 
     name: QualifiedName
     if_not_exists: bool
@@ -62,7 +62,7 @@ class CreateTable:
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
     options: Mapping[str, OptionValue] = field(default_factory=dict)
-    """By the fields of TableSpec that they stand for; what is as usual anyway is left out."""
+    """By the fields of TableSpec. Options that have their default value are left out."""
 
     def __post_init__(self) -> None:
         usual = TableSpec.model_fields
@@ -159,7 +159,7 @@ class DropSubsources:
 
 @dataclass(frozen=True)
 class RefreshReferences:
-    """Of the source with this name, or this id."""
+    """:param source: its name or its id."""
 
     source: QualifiedName | ItemId
 
@@ -183,7 +183,7 @@ class AlterTableSet:
 
 @dataclass(frozen=True)
 class Rename:
-    """``ALTER … RENAME TO n``; a schema has the empty schema of no other, so ``name`` is its plain name."""
+    """``ALTER … RENAME TO n``. A schema is in no other schema, so for a schema ``name`` is plain text."""
 
     kind: Literal["source", "table", "view", "schema"]
     name: QualifiedName | str
@@ -229,7 +229,7 @@ class CommentOn:
 
 @dataclass(frozen=True)
 class DropItem:
-    """Without ``cascade`` it is RESTRICT, which is what nothing said means."""
+    """Without ``cascade`` it is RESTRICT, which is SQL's default."""
 
     kind: Kind
     name: QualifiedName
@@ -246,7 +246,7 @@ class DropSchema:
 
 @dataclass(frozen=True)
 class Show:
-    """``schema``: of this one alone (``SHOW TABLES FROM s``)."""
+    """:param schema: list only objects of this schema (``SHOW TABLES FROM s``)."""
 
     what: Literal["sources", "tables", "views", "schemas", "subsources"]
     schema: str | None = None

@@ -38,7 +38,7 @@ class ViewGrammar(ObjectGrammar):
         return query
 
     def _read_write(self, verb: str) -> exp.Expr:
-        """As far as its target: whatever it would write, it is refused for that."""
+        """Read a statement up to its target. The rest is skipped: such statements are always refused."""
         self._read_words(*_BEFORE_TARGET[verb])
         self._match_text_seq("ONLY")
         name = self._read_name("a table name")

@@ -1,1 +1,1 @@
-"""Statements carried out: upstreams are asked, one transaction does all, answers say what was done."""
+"""Carries statements out: upstreams are asked first, then one transaction does all, and results say what was done."""

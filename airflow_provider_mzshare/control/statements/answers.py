@@ -21,7 +21,7 @@ class Result:
     columns: tuple[str, ...] = ()
     rows: list[dict[str, Any]] | None = None
     plan: TablePlan | None = None
-    """For a table that is made or healed: what happens to it, and to the others of its transaction."""
+    """For a statement that creates or resumes a table: the plan for it and the other tables of its transaction."""
 
 
 def done(command: str, name: QualifiedName | str, item_id: str | None, dry_run: bool, note: str = "") -> Result:

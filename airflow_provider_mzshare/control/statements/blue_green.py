@@ -1,6 +1,6 @@
-"""One table in the place of another, as steps that may be done twice: what to call them, swap once, drop what lost.
+"""Replaces one table by another, in steps that can be repeated: choose the names, swap once, drop the table that lost.
 
-Ids tell whether a step was done already: a swap that is tried again must not swap back.
+Ids show whether a step was done already: a swap that is repeated must not swap back.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class SwapPlan:
     """Names are full and written as in SQL.
 
     :param table: the name that readers use. :param other: the table that is to have it.
-    :param keep_as: what the replaced one is called until it is dropped; ``kept_for`` makes it this swap's alone.
-    :param last_id: the newest id when this was planned: what is to be made for the swap has a newer one.
-    :param views: those that read the replaced one: they go on reading it.
+    :param keep_as: the replaced table's name until it is dropped; ``kept_for`` makes this name unique to the swap.
+    :param last_id: the newest id when this was planned: tables that are created for the swap have newer ids.
+    :param views: views that read the replaced table: they continue to read it.
     :param source: the source of the replaced one. :param reference: its reference there, in parts.
     """
 
@@ -61,7 +61,7 @@ class SwapPlan:
 
 @dataclass(frozen=True)
 class Swapped:
-    """:param changed: False when it had been done before."""
+    """:param changed: False if the swap had been done before."""
 
     table: str
     new_id: str
@@ -74,10 +74,10 @@ class Swapped:
 
 
 def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPlan:
-    """For a table that is still to be made.
+    """Plan to replace ``table`` by a table that does not exist yet.
 
-    :param other: its name, which must be free: what fails on the way is dropped. By default the table's own and
-        ``__next``.
+    :param other: the new table's name. It must be free, because the table is dropped if a step fails. By default it
+        is the table's own name and ``__next``.
     """
     name = typed_name(table)
     new = typed_name(other) if other else QualifiedName(name.schema, f"{name.name}{NEXT}")
@@ -107,7 +107,7 @@ def _plan(session: Session, name: QualifiedName, other: QualifiedName) -> SwapPl
 
 
 def _own_table(session: Session, name: QualifiedName) -> lookup.TableItem:
-    """Names of an old-style source's outputs are a part of its statement."""
+    """The table of this name. Outputs of an old-style source are refused: their names are part of its statement."""
     found = lookup.find_table(session, _pair(name))
     if found.kind != "table":
         source = lookup.get_source_item(session, found.source_id)
@@ -119,7 +119,7 @@ def _own_table(session: Session, name: QualifiedName) -> lookup.TableItem:
 
 
 def kept_for(keep_as: str, new_id: str) -> str:
-    """A name that no other swap of these tables gives: a drop that waits for one swap must not meet another's."""
+    """A name for the replaced table that no other swap uses: a later drop must not meet the table of another swap."""
     name = typed_name(keep_as)
     return str(QualifiedName(name.schema, f"{name.name}_{new_id}"))
 
@@ -151,7 +151,7 @@ def plan_rollback(catalog: Catalog, table: str, kept: str | None = None) -> Swap
 
 
 def _kept_tables(catalog: Catalog, name: QualifiedName) -> list[str]:
-    """Those that were called so once."""
+    """Tables that once had this name and are kept."""
     here = select(ItemRow.id, ItemRow.name).where(
         ItemRow.schema_name == name.schema, ItemRow.kind == "table", ItemRow.dropped_at.is_(None)
     )
@@ -177,10 +177,11 @@ def swap_once(
 ) -> Swapped:
     """Give ``other`` the name ``table``, and that one the name ``keep_as`` or ``other``, unless it was done before.
 
-    The table that takes the name has to be live and caught up. So has the replaced one if it takes the other's name;
-    a name to keep it by has no readers, and a table that has stalled can be replaced, or be rolled back from.
+    The table that takes the name has to be live and caught up. If the replaced table takes the name ``other``, it has
+    to be so too. If it gets the name ``keep_as``, it may be in any state, because nobody reads that name: so a stalled
+    table can be replaced, or rolled back from.
 
-    :param new_id: the id that ``table`` shall have; it tells whether it was done.
+    :param new_id: the id that ``table`` has after the swap; it shows whether the swap was done already.
     :param old_id: the id that it has according to the plan; another table that took the name since is not replaced.
     :param force: whatever state they are in.
     """

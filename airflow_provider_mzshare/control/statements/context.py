@@ -1,4 +1,4 @@
-"""What a statement is carried out with, and what it leaves for the plan. Decides nothing."""
+"""What a handler is given, and what it returns for the plan. Decides nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_mzshare.core.ticklog.state import SourceState
 
 @dataclass(frozen=True)
 class Decision:
-    """How one table comes in, with what it was decided upon."""
+    """How one table arrives, and the state that this was decided from."""
 
     source: items.SourceItem
     state: SourceState
@@ -37,26 +37,26 @@ class Effect:
 
 @dataclass
 class Context:
-    """Of one statement. A handler appends to the lists; it asks no upstream and commits nothing."""
+    """What one statement does. A handler appends to the lists. It asks no upstream and commits nothing."""
 
     dry_run: bool
     decisions: list[Decision] = field(default_factory=list)
-    """Of tables that are made or healed: the plan of the transaction is made of these."""
+    """One for each table that is created or resumed. The transaction's plan is made from them."""
     effects: list[Effect] = field(default_factory=list)
-    """All that is done, in order; a statement that does one thing may leave it to its result."""
+    """All actions in order. If a statement has one action only, its result may stand for it."""
 
     def does(self, action: str, what: str, detail: str = "") -> None:
         self.effects.append(Effect(action, what, detail))
 
 
 RunHandler = Callable[[Session, Sequence[Checked[Any]], Sequence[Context]], Sequence[Result]]
-"""The same for several statements at once, with a result for each."""
+"""A handler for several statements at once, with a result for each."""
 Handler = Callable[[Session, Checked[Any], Context], Result]
 """``checked.statement`` is the statement. The session is the caller's transaction: all of it or nothing is kept."""
 
 
 class StatementPlan(Protocol):
-    """What a statement will do, as a frozen value, with what that rests on."""
+    """What a statement will do, as a frozen value, with the facts that it was decided from."""
 
     @property
     def statement(self) -> Any: ...
@@ -67,13 +67,13 @@ class Planner:
     """A statement in two halves.
 
     :param plan: decides everything, and writes nothing.
-    :param execute: writes what the plan says and decides nothing. StalePlan where what it rests on has changed.
+    :param execute: writes what the plan says, and decides nothing. Raises StalePlan if the plan's facts have changed.
     """
 
     plan: Callable[[Facts, Checked[Any]], StatementPlan]
     execute: Callable[[Facts, Any, Context], Result]
 
     def at_once(self, session: Session, checked: Checked[Any], context: Context) -> Result:
-        """Both in one transaction and upon the same facts, so that the plan cannot be stale: a ``Handler``."""
+        """Plan and execute in one transaction with the same facts: then no plan can be stale. This is a ``Handler``."""
         facts = Facts(session)
         return self.execute(facts, self.plan(facts, checked), context)

@@ -1,4 +1,4 @@
-"""What a statement is planned upon, and what its plan is compared with before it is carried out. Changes nothing."""
+"""The facts that a statement is planned from. Before a plan is executed, it is compared with them. Changes nothing."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ T = TypeVar("T")
 
 
 class Facts:
-    """The catalog as one transaction sees it before it writes: each thing is looked up once.
+    """The catalog as one transaction sees it before it writes. Each fact is looked up once.
 
-    So whoever plans and carries out in one transaction, with the same facts, pays for no second look, and finds nothing
-    changed. Who carries out a plan from before has new ones, and finds what has changed since.
+    If a statement is planned and executed in one transaction, both use the same facts: nothing is looked up twice, and
+    nothing can have changed. To execute an older plan, new facts are looked up, which show what has changed since.
 
-    :param locks: definitions, and sources from when they are asked for, are nobody else's until the transaction ends.
-        Without, a plan can be made in a transaction that only reads; none can be carried out.
+    :param locks: take the lock of the namespace now, and of each source when its state is asked for, until the
+        transaction ends. Without locks a plan can be made in a read-only transaction, but not executed.
     """
 
     def __init__(self, session: Session, *, locks: bool = True) -> None:
         self.session, self._locks = session, locks
         self._known: dict[Hashable, Any] = {}
         if locks:
-            # Before any source's lock, as everywhere: a later statement of the transaction may need it.
+            # Take this lock before any source's lock, as everywhere: a later statement of the transaction may need it.
             items.lock_namespace(session)
 
     def once(self, key: Hashable, look: Callable[[], T]) -> T:
@@ -43,7 +43,7 @@ class Facts:
     # ── names ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def look_up(self, names: Collection[items.Name]) -> None:
-        """Many at once, for the price of one."""
+        """Look up many names with one query."""
         missing = {name for name in names if ("named", name) not in self._known}
         if missing:
             found = find_all(self.session, missing)
@@ -53,7 +53,7 @@ class Facts:
         return self.once(("named", name), lambda: items.find(self.session, name))
 
     def table(self, name: items.Name) -> items.TableItem:
-        """What a source fills under this name; of an old-style source that has the rows itself, its output."""
+        """The table of this name; for an old-style source that has the rows itself, its output."""
         item = self.named(name)
         if isinstance(item, items.SourceItem):
             source_id = item.id
@@ -61,7 +61,7 @@ class Facts:
         return items.as_table(name, item)
 
     def check_same(self, what: str, name: items.Name, was: items.Item | None) -> None:
-        """Raise StalePlan unless the name is borne by the item that bore it, or by nobody as it was."""
+        """Raise StalePlan unless the name still belongs to the same item, or is still free."""
         is_now = self.named(name)
         if (is_now and is_now.id) != (was and was.id):
             raise StalePlan(what, [f"the name was {_bearer(was)}, and is {_bearer(is_now)} now"])
@@ -75,7 +75,7 @@ class Facts:
         return self.once(("source", source_id), lambda: items.get_source_item(self.session, source_id))
 
     def state(self, source_id: ItemId) -> SourceState:
-        """Behind the source's lock, where there are locks."""
+        """The source's state; with ``locks``, read after the source's lock was taken."""
         find = lock_source if self._locks else get_source
         return self.once(("state", source_id), lambda: load_state(self.session, find(self.session, source_id)))
 

@@ -20,7 +20,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "table": ("table",),
     "view": ("view",),
 }
-"""What a word in a statement takes: the parts of old-style sources are sources."""
+"""The kinds of items that a word in a statement means. SOURCE includes subsources and progress names."""
 
 
 def existing(session: Session, kind: str | None, name: QualifiedName) -> items.Item:
@@ -42,7 +42,7 @@ def unknown(kind: str | None, name: QualifiedName, found: items.Item | None) -> 
 
 
 def existing_schema(session: Session, name: str) -> Schema:
-    """One of a user: those of ours are nobody's to change."""
+    """A schema of a user; our own schemas cannot be changed."""
     check_schema(name)
     schema = find_schema(session, name)
     if schema is None:

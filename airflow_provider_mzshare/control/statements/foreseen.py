@@ -1,4 +1,4 @@
-"""Names as earlier statements of a script will have left them: upstreams are asked before any is run. Pure."""
+"""Names as earlier statements of a script will leave them: upstreams are asked before any statement runs. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from airflow_provider_mzshare.control.sql.names import QualifiedName
 
 @dataclass(frozen=True)
 class Made:
-    """Something that the script itself makes; for a source, with what its upstream offers."""
+    """An object that the script itself creates; for a source, with what its upstream offers."""
 
     references: tuple[ReferenceInfo, ...] | None = None
 
 
 class ForeseenNames:
-    """What each name will stand for: what the catalog has under a name now, something new, or nothing."""
+    """What each name will mean: the object that has a name in the catalog now, a new object, or nothing."""
 
     def __init__(self) -> None:
         self._names: dict[QualifiedName, QualifiedName | Made | None] = {}
         self._schemas: dict[str, str | None] = {}
 
     def behind(self, name: QualifiedName) -> QualifiedName | Made | None:
-        """The name to look for in the catalog; or what will be made; or None, for nothing."""
+        """The name to look up in the catalog; ``Made`` for a new object; None if the name will be free."""
         if name in self._names:
             return self._names[name]
         schema = self._schemas.get(name.schema, name.schema)
@@ -34,7 +34,7 @@ class ForeseenNames:
         self._names[name] = Made(references)
 
     def note(self, statement: sql.Plain) -> None:
-        """Of a statement that makes nothing."""
+        """Record the effect of a statement that creates nothing."""
         if isinstance(statement, sql.DropItem):
             self._names[statement.name] = None
         elif isinstance(statement, sql.DropSchema):
@@ -59,7 +59,7 @@ class ForeseenNames:
             self._move_schemas({str(one): str(other), str(other): str(one)})
 
     def _move_schemas(self, taken_from: dict[str, str | None]) -> None:
-        """Each schema named gets what was in the other, or nothing."""
+        """:param taken_from: for each schema, the schema whose objects it gets; None: it will have none."""
         before, schemas = dict(self._names), dict(self._schemas)
         self._names = {name: stands for name, stands in before.items() if name.schema not in taken_from}
         for schema, other in taken_from.items():

@@ -1,4 +1,4 @@
-"""What a table is, once its upstream was asked: the reference that is meant, real columns, details. Pure."""
+"""The complete definition of a table, once its upstream was asked: its reference, real columns, details. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _means(asked: sql.Reference, reference: ReferenceInfo) -> bool:
 
 
 def stored_reference(spec: TableSpec) -> ReferenceInfo:
-    """What a table that is there was made from, as it was then."""
+    """The reference that an existing table was made from, as it was then."""
     if spec.details is None:
         return ReferenceInfo(spec.namespace, spec.reference)
     return kind_of(spec.details).stored_reference(spec)
@@ -64,7 +64,7 @@ def stored_reference(spec: TableSpec) -> ReferenceInfo:
 
 
 def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
-    """The whole definition, with nothing left to ask."""
+    """The complete definition: nothing else has to be asked."""
     kind = kind_of(source)
     _check_envelope(statement)
     _check_metadata(statement, kind)
@@ -85,7 +85,7 @@ def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceI
 
 
 def _check_envelope(statement: sql.CreateTable) -> None:
-    """A table that is filled as if every record were a row would be wrong without a word."""
+    """Refuse an envelope that changes rows: with every record as a row, the table would be wrong without an error."""
     if not envelope_named(statement.envelope).appends:
         raise BadExport(
             f"table {statement.name}: ENVELOPE {envelope_word(statement.envelope)} changes rows, and tables whose rows "
@@ -104,7 +104,7 @@ def _check_metadata(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> Non
 
 
 def _check_decoded(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None:
-    """An upstream that knows of bytes alone."""
+    """For an upstream that only knows bytes: FORMAT is needed, and options of columns are not possible."""
     if format_named(statement.format).own_columns:
         raise BadExport(
             f"table {statement.name}: a {kind.title} table needs FORMAT, to say how records are decoded",
@@ -119,7 +119,7 @@ def _check_decoded(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None
 
 
 def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[ColumnSpec, ...]:
-    """Those of the upstream, without the excluded ones."""
+    """The columns of the upstream, without the excluded ones."""
     where, columns = f"reference {written(reference)}", reference.columns or ()
     if not format_named(statement.format).own_columns:
         raise BadExport(
@@ -145,7 +145,7 @@ def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[
 
 
 def _check_list(statement: sql.CreateTable, where: str, kept: Sequence[ColumnSpec]) -> None:
-    """A list that was written out must say what comes out anyway."""
+    """If the statement lists columns, they must be those that the upstream gives."""
     if statement.columns and tuple(statement.columns) != tuple(kept):
         listed = ", ".join(f"{quote(column.name)} {to_sql(column.type)}" for column in kept)
         raise BadExport(

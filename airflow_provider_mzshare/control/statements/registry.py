@@ -32,7 +32,7 @@ from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 
 
 def _create_source(session: Session, checked: Checked[sql.CreateSource], context: Context) -> Result:
-    """Of either syntax."""
+    """CREATE SOURCE, in the old or the new syntax."""
     is_old = checked.statement.spec.legacy is not None
     return (creating.create_source if is_old else sources.create_source)(session, checked, context)
 
@@ -42,7 +42,7 @@ PLANNERS: Mapping[type[Any], Planner] = {
     sql.AlterTable: tables.HEAL,
     sql.Swap: swaps.SWAP,
 }
-"""Statements that decide something which others may change meanwhile: their plan can be kept, and carried out later."""
+"""Statements whose decision can be changed by others. Their plan can be kept, and executed later."""
 
 
 HANDLERS: Mapping[type[Any], Handler] = {
@@ -74,11 +74,11 @@ TOGETHER: Mapping[type[Any], RunHandler] = {
     sql.CreateTable: new_tables.create_tables,
     sql.DropItem: drops.drop_tables,
 }
-"""For statements that ``together`` puts in one run."""
+"""Handlers for runs of statements that ``together`` has found."""
 
 
 def carry_out_run(session: Session, run: Sequence[Checked[Any]], contexts: Sequence[Context]) -> Sequence[Result]:
-    """As one after the other would be."""
+    """The same results as if the statements were carried out one by one."""
     if len(run) == 1:
         return [carry_out(session, run[0], contexts[0])]
     return TOGETHER[type(run[0].statement)](session, run, contexts)
@@ -94,5 +94,5 @@ def plan_statement(session: Session, checked: Checked[Any]) -> StatementPlan:
 
 
 def execute_plan(session: Session, plan: StatementPlan, context: Context) -> Result:
-    """Carry out a plan from before, as it is. StalePlan, and nothing done, where what it rests on has changed since."""
+    """Execute an older plan as it is. Raises StalePlan, and does nothing, if the plan's facts have changed since."""
     return PLANNERS[type(plan.statement)].execute(Facts(session), plan, context)

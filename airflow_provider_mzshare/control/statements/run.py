@@ -22,7 +22,7 @@ from airflow_provider_mzshare.control.statements.upstream_checks import Checked,
 
 
 class _DryRun(Exception):
-    """Ends a transaction without keeping anything."""
+    """Raised to roll back the transaction of a dry run."""
 
 
 def execute_script(catalog: Catalog, text: str, connections: ConnectionStore, *, dry_run: bool = False) -> list[Result]:
@@ -47,7 +47,7 @@ def run_transactions(
     """Statements as values, each inner sequence all or nothing."""
     groups = list(enumerate(transactions))
     if dry_run:
-        # One transaction over all: later statements build on earlier ones that will not be there.
+        # One transaction for all: nothing is committed, and later statements build on earlier ones.
         yield from _run(catalog, groups, connections, dry_run=True)
         return
     for group in groups:
@@ -61,7 +61,7 @@ def _run(
     *,
     dry_run: bool,
 ) -> list[Result]:
-    """In one transaction. What was written as several is planned as several all the same."""
+    """Run in one transaction. The tables of each group are planned together, also if there are several groups."""
     numbers = [number for number, statements in groups for _ in statements]
     with Checks(catalog, connections, looks=dry_run) as checks:
         checked = list(checks.run([statement for _, statements in groups for statement in statements]))
@@ -89,7 +89,7 @@ def _transaction(catalog: Catalog, *, dry_run: bool, reads: bool) -> Iterator[Se
 
 
 def _apply(session: Session, groups: Sequence[int], run: Sequence[Checked[Any]], dry_run: bool) -> list[Applied]:
-    """:param groups: of each statement of the run."""
+    """:param groups: the number of each statement's transaction in the script."""
     if run[0].explained:
         return [Applied(groups[0], explain(session, run[0]))]
     contexts = [Context(dry_run) for _ in run]

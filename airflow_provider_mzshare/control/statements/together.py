@@ -1,8 +1,8 @@
 """Which statements of a transaction are carried out together. Pure.
 
-A transaction that makes a thousand tables holds the catalog's lock while it is carried out. What each of its statements
-does by itself is little; what it looks up to do so is not. So statements that follow each other, do the same and cannot
-see each other are given to one handler, which looks up and writes for all of them at once.
+A transaction that creates a thousand tables holds the catalog's lock all that time. Each statement by itself does
+little, but looks up much. So statements that follow each other, are of one kind and cannot affect
+each other are given to one handler, which looks up and writes for all of them at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _is_alike(first: Checked[Any], other: Checked[Any]) -> bool:
 
 
 def _is_joinable(checked: Checked[Any]) -> bool:
-    """DROP … CASCADE is not: what it takes along may be what the next one names."""
+    """DROP … CASCADE is not: it may drop an object that the next statement names."""
     statement = checked.statement
     if checked.explained:
         return False
@@ -45,5 +45,5 @@ def _is_joinable(checked: Checked[Any]) -> bool:
 
 
 def _used(statement: Any) -> set[QualifiedName]:
-    """The names whose bearers matter to it."""
+    """The names that the statement looks up."""
     return {statement.name, statement.source} if isinstance(statement, sql.CreateTable) else {statement.name}

@@ -34,7 +34,7 @@ def with_plans(applied: Iterable[Applied]) -> list[Result]:
 
 
 def plan_of(decisions: Sequence[Decision]) -> table_plans.TablePlan:
-    """Of tables on one source."""
+    """The plan of tables on one source."""
     first = decisions[0]
     return table_plans.plan_tables(
         full_name(first.source.name),

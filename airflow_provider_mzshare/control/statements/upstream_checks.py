@@ -1,4 +1,4 @@
-"""What upstreams say to statements before they run: a source can be read, what it offers, its history is there."""
+"""Asks upstreams before statements run: can the source be read, what does it offer, is its history still there."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class Checked(Generic[S]):
 
     statement: S
     explained: bool = False
-    """It is to be told, not done."""
+    """EXPLAIN: say what the statement would do, and do nothing."""
     incarnation: str = ""
     start: Position | None = None
-    """Where a new source begins, or a source still without tables: retention may have moved on since."""
+    """The start of a new source, or of one without tables: retention may have removed records since it was stored."""
     sizes: Mapping[str, float] = field(default_factory=dict)
-    """Mean bytes of a record by partition, where somebody looked."""
+    """Mean bytes of a record by partition, if samples were taken."""
     references: References | None = None
-    """What the source offers; None where nobody asked, as for what is there already."""
+    """What the source offers; None if it was not asked, for example because the object exists already."""
     source_id: ItemId | None = None
-    """The source that was asked; None for one that the same transaction makes."""
+    """The source that was asked; None for a source that the same transaction creates."""
 
 
 class Checks:
@@ -60,7 +60,7 @@ class Checks:
         self._catalog, self._connections, self._looks = catalog, connections, looks
         self._names = ForeseenNames()
         self._freeing = False
-        """An earlier statement drops more than it names: a name that is taken now may be free by then."""
+        """True once a statement may drop more than it names: then a name that is taken now may be free later."""
         self._asked: dict[tuple[ItemId, Position], Mapping[str, float]] = {}
         self._offered: dict[ItemId, References] = {}
         self._opened: dict[ItemId, Upstream] = {}
@@ -119,7 +119,7 @@ class Checks:
         if present is not None and not statement.if_not_exists:
             raise NameTaken(present.display, present.kind, "source")
         if present is not None or isinstance(self._names.behind(statement.name), Made):
-            return Checked(statement, explained)  # nothing will be made: a broker that is away is no reason to fail
+            return Checked(statement, explained)  # nothing is created: an upstream that is away does not matter
         with open_upstream(self._connections, statement.spec) as upstream:
             found = upstream.inspect(kind_of(statement.spec).start(statement.spec))
             return Checked(statement, explained, found.info.incarnation, found.start, references=upstream.references())
@@ -222,7 +222,7 @@ class Checks:
         return self._offered[source.id]
 
     def _upstream(self, source: items.SourceItem) -> Upstream:
-        """Opened once, for all that is to be asked."""
+        """The upstream, opened once for all questions."""
         if source.id not in self._opened:
             opened = open_upstream(self._connections, source.spec, source.incarnation)
             self._opened[source.id] = self._closing.enter_context(opened)
@@ -239,7 +239,7 @@ class Checks:
         return self._found[pair]
 
     def _look_up(self, statements: Sequence[sql.Statement]) -> None:
-        """What bears the names of all tables that are to be made, at once: they may be thousands."""
+        """Look up the names of all new tables and their sources with one query: there may be thousands."""
         plain = [one.statement if isinstance(one, sql.Explain) else one for one in statements]
         new = [one for one in plain if isinstance(one, sql.CreateTable)]
         names = {name_pair(name) for one in new for name in (one.name, one.source)}
@@ -249,7 +249,7 @@ class Checks:
             self._found = {name: found.get(name) for name in names}
 
     def _state(self, source_id: ItemId) -> SourceState:
-        """As it was when it was first asked for: what is decided upon is looked at again behind the lock."""
+        """The state at the first look. It is read again behind the source's lock before anything is decided."""
         if source_id not in self._states:
             with self._catalog.read() as session:
                 self._states[source_id] = load_state(session, get_source(session, source_id))

@@ -40,9 +40,9 @@ class Wanted:
 
 
 def choose(session: Session, wanted: Wanted, action: Action) -> Sequence[ItemId]:
-    """Oldest first. One source that is named is taken as it is; of several, those that the action is for.
+    """Oldest first. A source that is named is taken as it is; otherwise those that the action applies to.
 
-    To migrate, these are also those that were migrated before: a run that goes on tells of all it has done.
+    For ``migrate`` these include sources that are migrated already, so that a resumed run reports all it has done.
     """
     wanted.check()
     if wanted.source:
@@ -60,7 +60,7 @@ def _legacy(session: Session) -> list[ItemId]:
 
 
 def _migrated(session: Session) -> list[ItemId]:
-    """Those that were migrated and neither finalized nor dropped since."""
+    """Sources that were migrated, and neither finalized nor dropped since."""
     query = (
         select(MigrationRow.source_id)
         .join(ItemRow, ItemRow.id == MigrationRow.source_id)
@@ -71,7 +71,7 @@ def _migrated(session: Session) -> list[ItemId]:
 
 
 def _matches(session: Session, source_id: ItemId, pattern: str) -> bool:
-    """By the name it has, or the one it had before it was migrated."""
+    """Match by the present name, or by the name before the migration."""
     names = {lookup.get_source_item(session, source_id).name}
     if (row := last_migration(session, source_id)) is not None:
         names.add(kept_definitions(row)[0].source.name)
@@ -84,7 +84,7 @@ def _texts(name: Name) -> list[str]:
 
 
 def _named(session: Session, text: str) -> ItemId:
-    """A source by its name or id; also by the name of its table, which after a migration is the one it had."""
+    """Find a source by its name or id, or by its table's name, which after a migration is the source's old name."""
     name = typed_name(text)
     item = lookup.find(session, (name.schema, name.name))
     if item is None and is_item_id(text) and session.get(ItemRow, text) is not None:

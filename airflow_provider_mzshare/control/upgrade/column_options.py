@@ -1,4 +1,4 @@
-"""Options of columns that stand on a legacy source: which of them are a subsource's, and that it has them itself."""
+"""Options of columns on a legacy source: finds those of one subsource, and gives them to it."""
 
 from __future__ import annotations
 

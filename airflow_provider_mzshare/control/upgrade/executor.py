@@ -1,6 +1,6 @@
-"""Carries plans out: one transaction per source holds all its steps, so a kill leaves it wholly before or after.
+"""Executes plans. All steps of a source are one transaction: if it is killed, the source is as before, or all is done.
 
-A run over many sources goes on where it ended: what is done is not done twice.
+A run over many sources can be repeated: what is done is not done twice.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from airflow_provider_mzshare.storage.crashpoints import crashpoint
 
 @dataclass(frozen=True)
 class Run:
-    """How a run goes about it.
+    """How sources are run.
 
-    :param batch_size: so many sources one after the other before ``may_start`` is asked again.
+    :param batch_size: how many sources are done before ``may_start`` is asked again.
     """
 
     action: Action = "migrate"
@@ -50,11 +50,11 @@ class Run:
     stop_on_first_failure: bool = True
     may_start: Callable[[], bool] = lambda: True
     plans: Callable[[Plan], None] = lambda plan: None
-    """Is shown each plan before it is carried out."""
+    """Called with each plan before it is executed."""
 
 
 def run(catalog: Catalog, wanted: Wanted, how: Run) -> Report:
-    """Failures are in the report; what is worth a retry (the catalog is away, somebody was faster) is raised."""
+    """Failures are in the report. What is worth a retry (the catalog is away, another run was faster) is raised."""
     if how.batch_size < 1:
         raise TerminalError("a batch has at least one source", hint="batch_size=10")
     with catalog.read() as session:
@@ -96,7 +96,7 @@ def _look(catalog: Catalog, source_id: ItemId, how: Run, planned: set[Name]) -> 
 
 
 def _apply(catalog: Catalog, source_id: ItemId, how: Run) -> SourceReport:
-    """Planned and carried out in one transaction: nothing can change between the two."""
+    """Plan and execute in one transaction: nothing can change in between."""
     with catalog.write() as session:
         _lock(session, source_id)
         plan = _plan(session, source_id, how.action, set())
@@ -109,7 +109,7 @@ def _apply(catalog: Catalog, source_id: ItemId, how: Run) -> SourceReport:
 
 
 def execute_plan(catalog: Catalog, plan: Plan) -> SourceReport:
-    """Carry out a plan from before, as it is. StalePlan, and nothing done, where what it rests on has changed since."""
+    """Execute an older plan as it is. Raises StalePlan, and does nothing, if the plan's facts have changed since."""
     with catalog.write() as session:
         _lock(session, ItemId(plan.before.source.id))
         check_current(session, plan)
@@ -177,7 +177,7 @@ def _decide(
 
 
 def _already(source: lookup.SourceItem, row: MigrationRow | None, note: str = "") -> SourceReport:
-    """With what was done when it was done."""
+    """The report of what was done then."""
     objects = SourceReport.from_json(stored_report(row)).objects if row and row.state != "rolled_back" else ()
     return SourceReport(source.display, source.id, "already", objects=objects, notes=(note,) if note else ())
 

@@ -1,6 +1,6 @@
-"""What a migration, its way back and its end do, as data: pure functions from definitions to labelled steps.
+"""What a migration, its rollback and its end do, as data: pure functions from definitions to labelled steps.
 
-A step is the definitions after it. Whoever carries a plan out writes, step by step, what differs from the one before.
+A step holds the definitions after it. The executor writes, step by step, what differs from the step before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LABELS: dict[Action, tuple[str, ...]] = {
         "finalize_committed",
     ),
 }  # fmt: skip
-"""Crash points that are passed: those of the steps, and around them. A source passes the ones that it has steps for."""
+"""All crash points: those of the steps, and those around them. A source passes only the points of its own steps."""
 
 NO_COLLECTION = "there is no collection of the source itself to drop: its progress is read from its ticks"
 
@@ -61,7 +61,7 @@ class Plan:
 
 
 def build(action: Action, before: Definitions, changes: list[tuple[str, str, Change]], notes: list[str]) -> Plan:
-    """Changes one after the other; those that change nothing are no steps."""
+    """Apply the changes one by one. Changes that have no effect are left out."""
     steps: list[Step] = []
     now = before
     for label, text, change in changes:
@@ -109,7 +109,7 @@ def _plan_single(before: Definitions, output: str, is_taken: IsTaken) -> Plan:
 
 
 def plan_finalize(before: Definitions) -> Plan:
-    """The end of a migration: the legacy name of the progress goes; there is no way back from here."""
+    """The end of a migration: the legacy name of the progress is dropped. After this there is no rollback."""
     alias = before.progress
     if alias is None:
         return Plan("finalize", before, ())
@@ -158,9 +158,9 @@ def _without_progress(now: Definitions) -> Definitions:
 
 
 def move_references(now: Definitions, targets: Mapping[str, str]) -> Definitions:
-    """Views and comments on columns, all at once: what was about one id is about the other.
+    """Let views and comments on columns refer to other ids, all at once.
 
-    A column has one comment: the one that was there already stays.
+    A column has one comment: an existing one stays.
     """
     views = tuple(_moved_view(view, targets) for view in now.views)
     moved = [_moved_comment(comment, targets) for comment in now.comments]

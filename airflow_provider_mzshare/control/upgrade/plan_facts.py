@@ -1,4 +1,4 @@
-"""Is a plan from before still true? Compares what it rests on with the catalog as it is. Changes nothing."""
+"""Is an older plan still true? Compares its facts with the catalog as it is now. Changes nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_mzshare.errors import StalePlan
 
 
 def check_current(session: Session, plan: Plan) -> None:
-    """Raise StalePlan unless all is as it was planned. The caller has the locks of the namespace and of the source."""
+    """Raise StalePlan unless everything is as planned. The caller has the locks of the namespace and of the source."""
     source = display_name(plan.before.source.name)
     if changes := _changes(session, plan):
         again = f"{command('migrate', source)}{'' if plan.action == 'migrate' else f' --{plan.action}'}"
@@ -40,7 +40,7 @@ def _changes(session: Session, plan: Plan) -> list[str]:
 
 
 def differences(before: Definitions, now: Definitions) -> list[str]:
-    """Each as a clause. How objects of other sources are called is no matter: all refer to them by their ids."""
+    """Each difference as a clause. Names of other sources' objects do not matter: definitions refer to them by id."""
     present = {item.id: item for item in now.items()}
     known = {item.id for item in before.items()}
     found = [f"{_told(item)} was dropped" for item in before.items() if item.id not in present]

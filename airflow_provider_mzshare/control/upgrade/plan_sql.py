@@ -28,7 +28,7 @@ _DONE = {"migrate": "migrate", "rollback": "roll back", "finalize": "finalize"}
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """One object, before and after. A hidden output has no name and no statement; nor has what is dropped, after."""
+    """One object, before and after. A hidden output has no name and no statement; so has a dropped object, after."""
 
     id: str
     kind_before: str | None
@@ -38,7 +38,7 @@ class ObjectChange:
     before: str | None
     after: str | None
     redirected: bool = False
-    """The text is the same, and what it reads has another id."""
+    """The text is the same, but what it reads has another id."""
 
     @property
     def changed(self) -> bool:
@@ -46,7 +46,7 @@ class ObjectChange:
 
 
 def object_changes(plan: Plan) -> list[ObjectChange]:
-    """Of all objects of the source, those that stay as they are included."""
+    """The changes of all objects of the source; also lists objects that do not change."""
     ids = dict.fromkeys(item.id for state in (plan.before, plan.after) for item in state.items())
     return [_object_change(item_id, plan.before, plan.after) for item_id in ids]
 

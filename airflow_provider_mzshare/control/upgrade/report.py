@@ -1,4 +1,4 @@
-"""What was done, or would be, to each object, and what the state of declarative tools has to say afterwards."""
+"""What was done to each object, or would be, and what the state of dbt and Terraform has to say afterwards."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ def _in_words(plan: Plan, change: ObjectChange) -> str:
 
 
 def _tools(plan: Plan, change: ObjectChange) -> dict[str, str]:
-    """What state that was written for the objects before has to change, by its model or its resource."""
+    """What must change in the state of dbt and Terraform that was written for the object before."""
     if change.kind_before == "progress":
-        # No statement made it, so no state has it; but models may have read it.
+        # No statement created the progress, so no state has it; but dbt models may read it.
         read = display_name(plan.after.source.name)
         return {} if change.name_after else {"dbt": f"models that read it by name: read {read} instead"}
     if not change.changed:

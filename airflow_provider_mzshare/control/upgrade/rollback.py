@@ -1,4 +1,4 @@
-"""The way back from a migration: the definitions as they were, as far as nothing that came since stands in the way."""
+"""The rollback of a migration: the definitions as they were, unless a later change makes that impossible."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _Item = TypeVar("_Item", bound=Item)
 
 
 def plan_rollback(now: Definitions, before: Definitions, left: Definitions, is_taken: IsTaken) -> Plan:
-    """:param before: what the migration found. :param left: what it left; ``now`` is what has become of that."""
+    """:param before: what the migration found. :param left: what it left; ``now`` is the present state of that."""
     found, before = before, _in_present_schemas(before, now)
     _check(now, before, left, is_taken)
     restored = _restored(before, renamed=found != before)
     changes: list[tuple[str, str, Change]] = [
         ("rollback_dependents_moved", "what read the table by its id reads the source", _returned(before, left)),
-        # All at once: since then, names may have changed places among them.
+        # All at once: since the migration, names may have been swapped among them.
         (
             "rollback_names_returned",
             "the tables are outputs of the source again; names are as they were",
@@ -34,7 +34,7 @@ def plan_rollback(now: Definitions, before: Definitions, left: Definitions, is_t
 
 
 def _in_present_schemas(before: Definitions, now: Definitions) -> Definitions:
-    """An item stays in its schema, whose name may be another one by now."""
+    """An item stays in its schema, which may have been renamed."""
     update: dict[str, Any] = {"source": _in_present_schema(before.source, now)}
     update["tables"] = tuple(_in_present_schema(t, now) if t.kind == "subsource" else t for t in before.tables)
     if before.progress:
@@ -70,20 +70,20 @@ def _check(now: Definitions, before: Definitions, left: Definitions, is_taken: I
 
 
 def _returning(now: Definitions, before: Definitions) -> list[Item]:
-    """What gets the name back that it had."""
+    """Items that get their old names back."""
     named = [before.source, *(t for t in before.tables if t.kind != "table"), before.progress]
     return [item for item in named if item is not None and now.item(item.id)]
 
 
 def _check_table(source: str, left: Table, now: Table | None, before: Definitions) -> None:
-    """A legacy output has no options of its own that could keep what was changed since."""
+    """A legacy output has no options of its own: it could not keep a change made since the migration."""
     was = before.item(left.id)
     if now is not None and was is not None and was.kind != "table" and now.spec != left.spec:
         raise CannotRollBack(source, f"table {display_name(now.name)} ({now.id}) was changed since")
 
 
 def _check_own_names(source: str, now: Definitions, before: Definitions) -> None:
-    """Objects of the source that came or were renamed since may bear a name that must be given back."""
+    """Objects that were created or renamed since may have a name that must be given back."""
     names = {item.name: item.id for item in _returning(now, before)}
     for item in now.items():
         if names.get(item.name, item.id) != item.id and item.id not in names.values():
@@ -103,7 +103,7 @@ def _notes(now: Definitions, before: Definitions) -> list[str]:
 
 
 def _returned(before: Definitions, left: Definitions) -> Change:
-    """Views that are as the migration left them get their old text; others are pointed to the same rows."""
+    """Views that are unchanged since the migration get their old text; others are changed to read the same rows."""
     source, output, progress = before.source.id, before.output, before.progress
 
     def change(now: Definitions) -> Definitions:

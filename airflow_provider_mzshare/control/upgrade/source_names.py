@@ -12,7 +12,7 @@ IsTaken = Callable[[Name], bool]
 
 
 def source_name(name: Name, is_taken: IsTaken) -> Name:
-    """``orders_source``, then ``orders_source_1``, …; a name that would be too long loses some of its end."""
+    """``orders_source``, then ``orders_source_1``, …; a name that would be too long is cut at its end."""
     schema, plain = name
     candidates = ((schema, _fitting(plain, ending)) for ending in _endings())
     return next(candidate for candidate in candidates if not is_taken(candidate))
@@ -24,5 +24,5 @@ def _endings() -> chain[str]:
 
 def _fitting(name: str, ending: str) -> str:
     room = MAX_NAME_BYTES - len(ending.encode())
-    # Characters have up to four bytes: what is left of one that was cut goes too.
+    # A character has up to four bytes: the rest of a character that was cut is dropped.
     return name.encode()[:room].decode(errors="ignore") + ending

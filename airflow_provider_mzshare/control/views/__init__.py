@@ -1,1 +1,1 @@
-"""Views: a query with what it reads resolved to ids, checked when it is made, read through Spark at one tick."""
+"""Views: a query whose relations are resolved to ids. It is checked when the view is created, and read at one tick."""

@@ -1,7 +1,7 @@
 """What a query may be made of: syntax, functions and table functions, each by name. All else is refused.
 
-A query goes to Spark, which has functions that run Java, read files and ask the network. So nothing is let through
-because nobody thought of it.
+A query is run by Spark, which has functions that run Java, read files and use the network. So everything that is not
+listed here is refused.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _FUNCTIONS = """
     Round RowNumber Sign Sin SplitPart Sqrt StartsWith Stddev StddevPop StddevSamp StrPosition Substring Sum Tan
     TimestampTrunc Translate Trim Upper Variance VariancePop
 """
-"""Only those that mean the same in PostgreSQL and in what they become in Spark."""
+"""Only functions that mean the same in PostgreSQL and in their translation to Spark."""
 
 PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "SECOND")
-"""What EXTRACT may take out of a time; the others are counted differently by Spark."""
+"""The fields of a time that EXTRACT may take; Spark counts the other fields differently."""
 
 OTHERS = frozenset({"every", "octet_length"})
-"""Functions that sqlglot has no class for; Spark has them under the same name."""
+"""Functions without a class in sqlglot; in Spark they have the same name."""
 
 TABLE_FUNCTIONS = ("unnest",)
 

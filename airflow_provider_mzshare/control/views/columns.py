@@ -29,7 +29,7 @@ _UNKNOWN = re.compile(r"Unknown column: (?P<name>.+)", re.DOTALL)
 
 
 class Typed:
-    """Qualifies queries against the catalog; remembers the columns of what it has met."""
+    """Qualifies queries against the catalog, and remembers the columns of each relation."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -46,9 +46,9 @@ class Typed:
         return {column.name: _sql_type(column.type) for column in columns_of_item(relation.item)}
 
     def qualified(self, query: Resolved) -> exp.Query:
-        """Stars expanded, every column with its relation and every expression with its type."""
+        """The query with its stars expanded; each column has its relation, and each expression its type."""
         known = {relation_id: self.columns_of(relation_id) for relation_id in query.reads}
-        # Names are folded already, and the types are trees.
+        # The names are folded already, and the types are sqlglot's trees.
         schema = MappingSchema(
             {name: dict(columns) for name, columns in known.items()}, dialect=DIALECT, normalize=False
         )
@@ -88,7 +88,7 @@ class Typed:
 
 
 def outputs(tree: exp.Query) -> Columns:
-    """Of a qualified query. A name may occur once, whatever its case, as in a table."""
+    """The columns of a qualified query. A name may occur once, in any case, as in a table."""
     found: dict[str, exp.DataType] = {}
     for projection in tree.selects:
         name = projection.alias_or_name
@@ -99,7 +99,7 @@ def outputs(tree: exp.Query) -> Columns:
 
 
 def columns_of_item(item: lookup.Item) -> Sequence[Column]:
-    """Without the system columns: those are the table's own business."""
+    """The columns of a table without its system columns, or those of a source's progress."""
     return user_columns(item.spec) if isinstance(item, lookup.TableItem) else PROGRESS_COLUMNS
 
 

@@ -28,13 +28,13 @@ def read_query(text: str) -> exp.Query:
 
 
 def check_admitted(tree: exp.Query, of: str = "") -> None:
-    """Whatever is about to be run is looked at: what was admitted when it was stored may no longer be."""
+    """Every query is checked before it runs: one that was allowed when it was stored may no longer be."""
     if why := refusal(tree):
         raise BadQuery(f"{of}: {why}" if of else why)
 
 
 def read_stored(text: str) -> exp.Query:
-    """Of a view that is there: it can be shown, renamed and dropped whatever it calls."""
+    """The query of an existing view: it can be shown, renamed and dropped, even if it would be refused now."""
     try:
         tree = parse_query(text)
     except StatementError as error:
@@ -50,7 +50,7 @@ def read_stored(text: str) -> exp.Query:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """sqlglot fails in many ways on what it does not expect; to a user all of them are one."""
+    """sqlglot raises many errors on text that it does not expect; users get one error for all of them."""
     try:
         yield
     except (SqlglotError, RecursionError, *SLIPS) as error:
@@ -58,7 +58,7 @@ def understood() -> Iterator[None]:
 
 
 def tables_of(tree: exp.Query) -> list[exp.Table]:
-    """Every place that names something outside of the query: not what its own WITH defines."""
+    """Every table of the query that is not defined by its own WITH."""
     with understood():
         return [
             table

@@ -1,4 +1,4 @@
-"""Reads a query at one consistent tick per source: the catalog says which versions answer, Spark does the rest."""
+"""Reads a query at one consistent tick of each source: the catalog says which versions to read, Spark reads them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 @dataclass
 class ReadPlan:
-    """All that a query needs, fixed in one snapshot of the catalog: the answer no longer depends on when it is run."""
+    """All that a query needs, from one snapshot of the catalog: so its answer does not depend on when it runs."""
 
     query: str = ""
     """Spark's SQL."""
@@ -46,9 +46,9 @@ class ReadPlan:
     """A spec for a table that nothing has been written to yet."""
     progress: dict[ItemId, source_progress.Progress] = field(default_factory=dict)
     views: dict[ItemId, str] = field(default_factory=dict)
-    """In an order in which each comes after what it reads."""
+    """In order: each view comes after the views that it reads."""
     ticks: dict[ItemId, int] = field(default_factory=dict)
-    """Of each source: the one tick that is read."""
+    """By source: the one tick that is read."""
     table_ids: list[ItemId] = field(default_factory=list)
     """All tables that are read, also those that nothing has been written to yet."""
 
@@ -119,7 +119,7 @@ def _cut(
     as_of_ms: int | None,
     tick: int | None,
 ) -> None:
-    """One tick for all that is read of one source: the newest that all its tables have, or the one asked for."""
+    """One tick for all tables of a source: the newest tick that all of them have, or the tick that was asked for."""
     tables = {r.id: r.item for r in relations if isinstance(r.item, lookup.TableItem)}
     plan.table_ids += [table.id for table in tables.values()]
     unwritten = bool(tables) and as_of_ms is None and tick is None and not any(t.upper for t in tables.values())
@@ -169,7 +169,7 @@ def _load_table(warehouse: str, point: ReadPoint | TableSpec) -> querying.Load:
     if isinstance(point, TableSpec):
         return _load_arrow(_nothing(point))
     if point.data_version == EMPTY_VERSION and not collection_exists(warehouse, CollectionId(point.data_path)):
-        return _load_arrow(_nothing(point.spec))  # it joined, and its writer died before it made the folder
+        return _load_arrow(_nothing(point.spec))  # it is a member, but its writer died before it created the folder
     shape = _shape(point.spec)
     return lambda spark: read_spark(spark, warehouse, point.data_path, point.data_version, shape=shape)
 

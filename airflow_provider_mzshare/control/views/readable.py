@@ -1,4 +1,4 @@
-"""What a query can read, by name or by id: its columns, its source and where its rows are. Changes nothing."""
+"""What a query can read, by name or by id: its columns, its source, and where the rows are. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PROGRESS_COLUMNS = (
 
 @dataclass(frozen=True)
 class Relation:
-    """``id`` is what a view remembers. An old-style source that has rows of its own is remembered by the source's id:
-    whoever names it means its output, until a migration makes that output a table and rewrites the view.
+    """:param id: what a view stores. For an old-style source that has rows of its own it is the source's id: its name
+    means its output, until a migration makes that output a table and rewrites the view.
     """
 
     id: ItemId

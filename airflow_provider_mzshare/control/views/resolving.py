@@ -1,4 +1,4 @@
-"""From names to ids and back: a view keeps what it reads by id, so that a rename or a swap changes nothing for it."""
+"""From names to ids and back: a view stores ids, so a rename or a swap does not change what it reads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 
 @dataclass(frozen=True)
 class Resolved:
-    """``tree`` names what it reads by id; ``reads`` are these ids, each once, in order."""
+    """:param tree: names relations by id. :param reads: these ids, each once, in order."""
 
     tree: exp.Query
     reads: tuple[ItemId, ...]
@@ -38,7 +38,7 @@ class Resolved:
 
 
 def resolve(session: Session, text: str, stand_ins: Mapping[str, Name] | None = None) -> Resolved:
-    """:param stand_ins: plain names that mean something else in this query: ``new``, ``old``."""
+    """:param stand_ins: names that mean other objects in this query: ``new``, ``old``."""
     tree = read_query(text)
     _check_aliases(tree)
     reads: dict[ItemId, None] = {}
@@ -63,7 +63,7 @@ def stored(text: str) -> Resolved:
 
 
 def redirected(text: str, targets: Mapping[str, str]) -> Resolved:
-    """A stored query on other objects, all at once: ``{"u1": "u2", "u2": "u3"}`` moves each by one."""
+    """A stored query that reads other objects, all changed at once: ``{"u1": "u2", "u2": "u3"}`` moves each by one."""
     tree = read_stored(text)
     for table in tables_of(tree):
         _put(table, None, targets.get(table.name, table.name), table.alias or table.name)
@@ -97,7 +97,7 @@ def _put(table: exp.Table, schema: str | None, name: str, alias: str) -> None:
 
 
 def _hidden(table: exp.Table, name: str) -> bool:
-    """Whether a WITH of the query around it would take the name."""
+    """Whether a WITH of an outer query defines this name, and so hides the relation."""
     place: exp.Expr | None = table
     while place is not None:
         with_ = place.args.get("with_")
@@ -108,7 +108,7 @@ def _hidden(table: exp.Table, name: str) -> bool:
 
 
 def _check_aliases(tree: exp.Query) -> None:
-    """Two relations of one FROM must not have the same name: which one would a column's belong to?"""
+    """Two relations of one FROM must not have the same name, or their columns could not be told apart."""
     with understood():
         for scope in traverse_scope(tree):
             seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""How far a source has come, as rows: what a source's own name reads. Changes nothing."""
+"""The progress of a source as rows: what a query on the source's name reads. Changes nothing."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Progress:
 
 
 def _number(text: str) -> int | None:
-    """As the relation ``mz_progress`` has it: NULL for what is no number, or has no room in a column."""
+    """As in ``mz_progress``: NULL for text that is no number, and for a number that is too large for the column."""
     return int(text) if text.isdecimal() and int(text) <= MOST else None
 
 
 EMPTY = Progress(0, 0, ())
-"""Of a source without a committed tick."""
+"""The progress of a source without a committed tick."""
 
 
 def progress_of(

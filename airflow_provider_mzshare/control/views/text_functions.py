@@ -1,4 +1,4 @@
-"""Functions on texts that count places otherwise in Spark: below the first one, and characters past the 255th."""
+"""Text functions that differ in Spark: positions before the first character, and characters above code point 255."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airflow_provider_mzshare.control.views.view_errors import BadQuery
 
 _CUTTING = (exp.Left, exp.Right, exp.Substring)
 _DEEPEST = 4
-"""How often such a function may stand in its own text: it is written several times."""
+"""How deeply these functions may be nested: each of them repeats its text several times in Spark's SQL."""
 
 
 def translated(node: exp.Expr) -> exp.Expr:
@@ -39,7 +39,7 @@ def _count(node: exp.Expr) -> exp.Expr:
 
 
 def _number(node: exp.Expr | None) -> int | None:
-    """Of a number that is written out, with its sign."""
+    """The value of a number literal, with its sign; None for other expressions."""
     sign, inner = 1, node
     while isinstance(inner, (exp.Neg, exp.Paren)):
         sign, inner = -sign if isinstance(inner, exp.Neg) else sign, inner.this
@@ -48,7 +48,7 @@ def _number(node: exp.Expr | None) -> int | None:
 
 
 def _character(node: exp.Chr) -> exp.Expr:
-    """By its code point: Spark's own goes to 255 and begins anew."""
+    """The character of a code point. Spark's own ``chr`` starts again after 255."""
     digits = exp.Anonymous(this="hex", expressions=[one.copy() for one in node.expressions])
     padded = exp.Anonymous(this="lpad", expressions=[digits, exp.Literal.number(8), exp.Literal.string("0")])
     code = exp.Anonymous(this="unhex", expressions=[padded])
@@ -56,7 +56,7 @@ def _character(node: exp.Chr) -> exp.Expr:
 
 
 def _cut(node: exp.Left | exp.Right, rest: Callable[[exp.Expr, exp.Expr], exp.Expr]) -> exp.Expr:
-    """Less than none are all but so many, of the other end: ``rest`` of the text, from a place on."""
+    """A negative count means all but so many characters, of the other end. ``rest``: the text from a position on."""
     text, count = node.this, node.expression
     number = _number(count)
     if number is not None:
@@ -71,12 +71,12 @@ def _from(text: exp.Expr, start: exp.Expr) -> exp.Expr:
 
 
 def _all_but_last(text: exp.Expr, start: exp.Expr) -> exp.Expr:
-    """Turned around, so that the text need not be written twice for its length."""
+    """The text is reversed twice, because otherwise its length would be needed, and so the text once more."""
     return exp.Reverse(this=_from(exp.Reverse(this=text.copy()), start))
 
 
 def _substring(node: exp.Substring) -> exp.Expr:
-    """Places before the first count, and are empty; Spark would count them from the end."""
+    """Positions before the first character are empty, and count for the length; Spark counts them from the end."""
     text, start, length = node.this, node.args["start"], node.args.get("length")
     number = _number(start)
     if number is not None and number > 0:

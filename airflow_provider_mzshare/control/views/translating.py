@@ -1,4 +1,4 @@
-"""A qualified query in Spark's words. Works on the tree alone: no text of a user's is ever pasted into SQL."""
+"""A qualified query in Spark's SQL. Works on the tree only: text of a user is never pasted into SQL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def to_spark(tree: exp.Query) -> str:
 
 
 def _printed(tree: exp.Query) -> str:
-    # What is inside comes first: a node that is put in another's place brings its parts along as they are.
+    # Inner nodes first: a node that replaces another keeps the parts of the old node as they are.
     for node in reversed(list(tree.walk())):
         translated = _translated(node)
         if translated is not node:
@@ -37,7 +37,7 @@ def _translated(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Div):
         return _division(node)
     if isinstance(node, exp.Concat):
-        # Spark would make a number of the empty text that stands for NULL.
+        # sqlglot puts an empty text for NULL, which Spark would turn into a number.
         node.set("expressions", [part if part.is_string else exp.cast(part, "text") for part in node.expressions])
         return node
     if isinstance(node, (exp.TimestampTrunc, exp.DateTrunc)) and _kind(node.this) is _TYPES.TIMESTAMP:
@@ -54,10 +54,10 @@ def _translated(node: exp.Expr) -> exp.Expr:
 def _division(node: exp.Div) -> exp.Expr:
     left, right = node.left, node.right
     if node.args.get("typed") and _is_integer(left) and _is_integer(right):
-        # Spark divides integers as doubles, PostgreSQL throws the rest away.
+        # Spark divides integers as doubles; PostgreSQL drops the remainder.
         return exp.IntDiv(this=left.copy(), expression=right.copy())
     if _is_unbounded(left) or _is_unbounded(right):
-        # Of numeric Spark would keep as few as six places.
+        # For numeric, Spark might keep only six digits after the point.
         return exp.Div(this=_as_double(left), expression=_as_double(right))
     return node
 
@@ -71,7 +71,7 @@ def _aggregate(node: exp.Sum | exp.Avg) -> exp.Expr:
 
 
 def _each(node: exp.Expr, to: str) -> exp.Expr:
-    """What is summed up, as another type; DISTINCT stays around it."""
+    """Cast the argument of an aggregate; DISTINCT stays around it."""
     if isinstance(node, exp.Distinct):
         return exp.Distinct(expressions=[_each(part, to) for part in node.expressions])
     return exp.cast(node.copy(), to)
@@ -82,7 +82,7 @@ def _as_double(node: exp.Expr) -> exp.Expr:
 
 
 def _is_unbounded(node: exp.Expr) -> bool:
-    """Numeric without a precision, as a sum of bigint is: what Spark keeps of it depends on how it came about."""
+    """Numeric without a precision, such as a sum of bigint. How many digits Spark keeps depends on the expression."""
     return _kind(node) is _TYPES.DECIMAL and not (node.type and node.type.expressions)
 
 
@@ -91,7 +91,7 @@ def _is_float(node: exp.Expr) -> bool:
 
 
 def _rounded(node: exp.Expr) -> exp.Expr | None:
-    """PostgreSQL rounds what it makes whole, Spark cuts it off."""
+    """A cast to an integer rounds in PostgreSQL, and cuts the fraction off in Spark."""
     if isinstance(node, exp.Literal) and node.is_string:
         return None
     if _kind(node) is _TYPES.DECIMAL or isinstance(node, exp.Literal):
@@ -108,7 +108,7 @@ def _kind(node: exp.Expr) -> object:
 
 
 def _type(node: exp.DataType) -> exp.DataType:
-    """What Spark has for a type: JSON is text here, numeric alone is numeric(38,9), a timestamp has no zone."""
+    """Spark's type for one of ours: JSON is text, numeric without digits is numeric(38,9), a timestamp has no zone."""
     if node.this in (_TYPES.JSON, _TYPES.JSONB):
         return exp.DataType.build("text")
     if node.this is _TYPES.DECIMAL and not node.expressions:

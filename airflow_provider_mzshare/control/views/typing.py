@@ -1,4 +1,4 @@
-"""Types where PostgreSQL's are others than sqlglot's: they decide what a division is, and how a number is rounded."""
+"""Types for which PostgreSQL differs from sqlglot: they decide how division and rounding work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_INTEGER, _MAX_BIGINT = 2**31, 2**63
 
 
 def _sum(annotator: TypeAnnotator, node: Any) -> Any:
-    """A sum of bigint is numeric: it does not overflow, and its half may be no whole number."""
+    """A sum of bigint is numeric: it does not overflow, and dividing it can give a fraction."""
     if node.this.is_type(_TYPES.BIGINT):
         return annotator._set_type(node, _TYPES.DECIMAL)
     return _KNOWN[exp.Sum]["annotator"](annotator, node)
@@ -26,7 +26,7 @@ def _average(annotator: TypeAnnotator, node: Any) -> Any:
 
 
 def _like_its_argument(annotator: TypeAnnotator, node: Any) -> Any:
-    """Of numeric it is numeric; of integers and floats it is double precision."""
+    """For numeric it is numeric; for integers and floats it is double precision."""
     return annotator._set_type(node, _TYPES.DECIMAL if node.this.is_type(_TYPES.DECIMAL) else _TYPES.DOUBLE)
 
 

@@ -23,7 +23,7 @@ class UnknownRelation(TerminalError):
 
 
 class UnknownColumn(TerminalError):
-    """A query names a column that what it reads has not got."""
+    """A query names a column that its relation does not have."""
 
     def __init__(self, column: str, known: Iterable[str]) -> None:
         self.column = column

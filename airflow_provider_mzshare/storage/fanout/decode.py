@@ -1,8 +1,8 @@
 """One batch of records to the good and the bad rows of every member; reads and writes no file.
 
 Whatever the number of tables, a record is parsed once and each distinct (field, type) is converted and hashed once.
-Tables that take the same rows share what is cut out of the batch, and those with the same columns the hash of rows.
-A bad field is an error of the tables that use it and of no other. A table's error of a record is the first in the
+Tables that take the same rows share the columns cut from the batch. Those with the same columns also share the hash.
+A bad field is an error only for tables that use it. If a record has several errors, a table gets the first in the
 order of its columns.
 """
 
@@ -27,7 +27,7 @@ from airflow_provider_mzshare.storage.fanout.rows import Chosen, Few, Rows, Shar
 
 @dataclass(frozen=True)
 class Decoded:
-    """What one batch gives to one member; None where there is no row."""
+    """What one batch gives to one member; None if there are no rows."""
 
     data: Rows | None
     errors: Rows | None
@@ -36,7 +36,7 @@ class Decoded:
 class Readers:
     """How each format of a plan reads records; made when the first member of the format asks for it.
 
-    A format that cannot be loaded is so a failure of its own members alone.
+    So if a format cannot be loaded, only its own members fail.
     """
 
     def __init__(self, plan: FanoutPlan) -> None:
@@ -57,7 +57,7 @@ def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
 
 
 class SharedBatch:
-    """One batch, from which members are decoded; every column is made when the first one asks for it."""
+    """One batch, from which members are decoded. A column is made when the first member needs it."""
 
     def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, readers: Readers) -> None:
         self._place = ticks.place
@@ -75,13 +75,13 @@ class SharedBatch:
         self._error_rows: Few[Rows] = Few()
 
     def decode(self, member: MemberPlan) -> Decoded:
-        """The good rows and the bad ones that are due. Raises only if Arrow cannot hold them, or the format fails."""
+        """The good rows, and the bad ones that are due. Raises only if Arrow cannot hold them, or the format fails."""
         if member.partitions:
             return self._only(member.partitions)._decode(member)
         return self._decode(member)
 
     def _only(self, partitions: tuple[Lane, ...]) -> SharedBatch:
-        """The records of some partitions; members of the same ones share what is made of them."""
+        """The records of some partitions; members of the same partitions share what is made from them."""
         if partitions not in self._parts:
             lanes = self._batch.column(self._place.lane or "").to_numpy(zero_copy_only=False)
             chosen = np.isin(lanes, partitions)
@@ -103,7 +103,7 @@ class SharedBatch:
         return Decoded(self._data_rows(member, columns, good & ~bad), found)
 
     def _due_after(self, tick: int) -> npt.NDArray[np.bool_]:
-        """Rows of ticks that come after the one up to which a collection is complete."""
+        """Rows that are still due: of ticks after the last tick that the collection holds completely."""
         if tick not in self._due:
             self._due[tick] = self._numbers > tick
         return self._due[tick]
@@ -155,7 +155,7 @@ class SharedBatch:
         return self._shared[key]
 
     def _reading(self, member: MemberPlan) -> Reading:
-        """By the member's format, once for all that have it."""
+        """Read by the member's format, once for all members of this format."""
         if member.format not in self._readings:
             self._readings[member.format] = self._readers.of(member)(self._records)
         return self._readings[member.format]

@@ -1,6 +1,6 @@
-"""Which errors are the storage's own, and so nobody's failure: told by their number, wherever a library has put it.
+"""Which errors are faults of the storage, and so no table's failure. They are found by errno, in any library's error.
 
-The one place that knows. It travels with the writer: what comes back from an executor names the fault, not a text.
+Only this module knows them. It travels with the writer, so executors return the fault itself and not a text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 Fault = Literal["full", "read_only", "away"]
-"""No room or no quota is left; nothing may be written at all; it does not answer, or is not mounted."""
+"""``full``: no room or no quota is left. ``read_only``: nothing can be written. ``away``: no answer, or not mounted."""
 
 _FAULTS: dict[int, Fault] = {
     errno.ENOSPC: "full",
@@ -32,16 +32,16 @@ _JAVA_TEXTS: dict[str, Fault] = {
     "Input/output error": "away",
     "Stale file handle": "away",
 }
-"""Java passes on the system's words and drops the number."""
+"""Java's errors have the system's text, without the number."""
 
 _NUMBER = re.compile(r"\(os error (\d+)\)|\[errno (\d+)\]", re.IGNORECASE)
-"""As Rust and Arrow write it into their messages."""
+"""The number as Rust and Arrow write it into their messages."""
 _SPARKS = re.compile(r"(?:java\.n?io\.[\w.]+|\bOSError)\b: ?([^\n]*)")
-"""Of the long texts of Spark's errors, what Java's or a worker's own input and output said."""
+"""The part of Spark's long error texts that comes from Java's or a worker's own input and output."""
 
 
 def fault_of(error: BaseException) -> Fault | None:
-    """What the storage did, if that is what the error, or one that it comes from, tells; else None."""
+    """The fault of the storage, if this error or one of its causes shows it; otherwise None."""
     return next((fault for one in _chain(error) if (fault := _own_fault(one))), None)
 
 
@@ -62,7 +62,7 @@ def _own_fault(error: BaseException) -> Fault | None:
         return _numbered(str(error))
     if library in ("pyspark", "py4j"):
         return next((fault for said in _SPARKS.findall(str(error)) if (fault := _spoken(said))), None)
-    # Of anybody else's words nothing is taken: they may quote a record.
+    # Texts of other libraries are not searched: they may quote a record.
     return None
 
 

@@ -27,7 +27,7 @@ from airflow_provider_mzshare.errors import UnknownHashVersion
 
 MODULUS = 1 << 128
 UNHASHED = TICK
-"""Which tick wrote a row is not part of what the row is: a backfill may group ticks."""
+"""The tick of a row is not hashed: a backfill may group ticks."""
 
 Words = npt.NDArray[np.uint64]
 
@@ -43,7 +43,7 @@ class Lanes(NamedTuple):
 
 
 class Digest(NamedTuple):
-    """A column's values as words, before its name is mixed in: tables that call it differently share this."""
+    """The values of a column as words, before its name is mixed in: so tables with other names for it share them."""
 
     words: tuple[Words, ...]
     nulls: npt.NDArray[np.bool_] | None
@@ -52,7 +52,7 @@ class Digest(NamedTuple):
 
 @dataclass(frozen=True)
 class RowHash:
-    """One version of the hash. Columns are mixed by themselves, so that tables share them, then bound to rows."""
+    """One version of the hash. Each column is mixed by itself, so that tables share it; then columns become rows."""
 
     version: int
     digest: Callable[[pa.Array], Digest]
@@ -60,21 +60,21 @@ class RowHash:
     row_lanes: Callable[[Iterable[Lanes], int], Lanes]
 
     def of_rows(self, batch: pa.RecordBatch) -> Lanes:
-        """Of each row of a collection."""
+        """The lanes of each row of a collection."""
         columns = zip(batch.schema.names, batch.columns, strict=True)
         lanes = (self.column_lanes(name, self.digest(column)) for name, column in columns if name != UNHASHED)
         return self.row_lanes(lanes, batch.num_rows)
 
 
 def row_hash(version: int) -> RowHash:
-    """UnknownHashVersion for one that came later than this program."""
+    """Raises UnknownHashVersion for a version that is newer than this program."""
     if version not in VERSIONS:
         raise UnknownHashVersion(version, VERSIONS)
     return VERSIONS[version]
 
 
 def hash_table(data: pa.Table | pa.RecordBatch, version: int | None = None) -> int:
-    """The sum over all rows of a collection, or of a part of it; as those of a new one unless a version is named."""
+    """The sum over all rows of a collection, or of a part of it. Without a version it is that of new collections."""
     how = row_hash(HASH_VERSION if version is None else version)
     batches = data.to_batches() if isinstance(data, pa.Table) else [data]
     return sum(hash_rows(how.of_rows(batch)) for batch in batches) % MODULUS
@@ -93,7 +93,7 @@ def _exact_sum(lane: Words) -> int:
 
 
 def row_lanes(columns: Iterable[Lanes], rows: int) -> Lanes:
-    """The final mix binds the values of a row together: without it, two rows could swap values unseen."""
+    """The last mix combines the values of a row: without it, two rows could swap values unnoticed."""
     lo, hi = np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)
     for lanes in columns:
         lo += lanes.lo
@@ -129,7 +129,7 @@ def _mix(lane: Words, mixer: tuple[np.uint64, ...]) -> Words:
 
 @cache
 def _seeds(name: str, type_tag: str) -> npt.NDArray[np.uint64]:
-    """Two lanes' seeds and the two words that stand for NULL."""
+    """The seeds of the two lanes, and the two words for NULL."""
     return np.frombuffer(blake2b(f"{name}\0{type_tag}".encode(), digest_size=32).digest(), "<u8")
 
 
@@ -195,7 +195,7 @@ def _bytes_words(column: pa.Array) -> tuple[Words, ...]:
 
 
 VERSIONS: Mapping[int, RowHash] = {1: RowHash(1, digest, column_lanes, row_lanes)}
-"""All that are stored anywhere. A version never changes: another way to hash is another entry."""
+"""All versions that may be stored. A version never changes: another way to hash is a new entry."""
 
 FIRST = 1
-"""What is meant where a hash is stored without its version."""
+"""The version of a hash that is stored without one."""

@@ -27,7 +27,7 @@ class TickNumbers:
         }
 
     def of(self, batch: pa.RecordBatch) -> Numbers:
-        """The tick of every record, which has its place."""
+        """The tick of every record, from its place."""
         numbers = np.full(batch.num_rows, self.first, np.int64)
         if self._ends:
             counted = batch.column(self.place.counted).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""What a tick's fan-out has to do, as plain values that travel to executors as JSON; it reads and writes nothing."""
+"""What the fan-out of a tick has to do, as plain values that travel to executors as JSON. Reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class FanoutPlan:
         return f"part-{self.tick}-{self.attempt}-"
 
     def to_json(self) -> str:
-        """Ends as steps, which are short however far the offsets are: a group may have thousands of ticks."""
+        """Ends are written as differences, which stay short for large offsets: a group may have thousands of ticks."""
         fields = {
             "version": VERSION,
             "tick": self.tick,
@@ -137,7 +137,7 @@ def _steps(numbers: Iterable[int]) -> list[int]:
 
 
 def _plain(member: MemberPlan) -> dict[str, object]:
-    """Without the place, which all members share."""
+    """The fields of a member without the place, which is the same for all members."""
     return {each.name: getattr(member, each.name) for each in dataclass_fields(member) if each.name != "place"}
 
 
@@ -148,8 +148,8 @@ def _member(fields: dict[str, object], place: Place) -> MemberPlan:
 
 
 def bounded_columns(schema: pa.Schema) -> list[str]:
-    """Those of a collection that the log has the least and the greatest value of, by file. Delta's statistics are JSON:
-    what is more than 64 bits would be rounded there, and files be passed over that hold what is looked for.
+    """Columns whose least and greatest value the log has, by file. Delta's statistics are JSON: numbers above 64 bits
+    would be rounded there, and a reader would skip files that hold the value it looks for.
     """
     return [name for name in system_names(schema.names) if pa.types.is_integer(schema.field(name).type)]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors.records import size_of
 
 ROLE = "received"
-"""Of the result row that belongs to no member."""
+"""The role of the result row that belongs to no member."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Received:
         return Received(self.messages + other.messages, self.bytes + other.bytes)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """As a row of ``RESULT_SCHEMA``; nothing read, no row."""
+        """A row of ``RESULT_SCHEMA``; none if nothing was read."""
         return [{"table_id": "", "role": ROLE, "rows": self.messages, "size": self.bytes}] if self.messages else []
 
 
@@ -35,15 +35,15 @@ def received_in(batch: pa.RecordBatch) -> Received:
 
 
 def received(rows: Iterable[Mapping[str, Any]]) -> Received:
-    """By all tasks of a pass."""
+    """The sum over all tasks of a pass."""
     found = [row for row in rows if row["role"] == ROLE]
     return Received(sum(row["rows"] for row in found), sum(row["size"] for row in found))
 
 
 class Count:
-    """How many records a task has read so far, in a file of its own, for whoever looks from outside.
+    """How many records a task has read so far, in a file of its own, for the driver to show.
 
-    Nothing is decided upon it: where it cannot be written, nobody is told.
+    Nothing is decided by it: if the file cannot be written, no error is raised.
     """
 
     def __init__(self, folder: str) -> None:
@@ -56,7 +56,7 @@ class Count:
 
 
 def counted(folder: str) -> int:
-    """By all tasks that tell in this folder; a file that is being written counts next time."""
+    """The sum over all tasks that count in this folder. A file that is being written may count next time."""
     total = 0
     for file in Path(folder).iterdir():
         text = file.read_text()

@@ -51,18 +51,18 @@ class WrittenFile:
 
 @dataclass
 class MemberResult:
-    """All tasks of one member. Its files may be committed only if ``error`` and ``first_error`` are both None."""
+    """The result of all tasks for one member. Its files may be committed only if both errors are None."""
 
     files: dict[str, list[WrittenFile]] = field(default_factory=lambda: {"data": [], "errors": []})
     error: str | None = None
-    """Why it could not be written (disk full, folder gone, …)."""
+    """Why the member could not be written (disk full, folder gone, …)."""
     fault: Fault | None = None
-    """Where that was the storage's doing, and so not the member's."""
+    """Set if that was a fault of the storage, and not of the member."""
     first_error: str | None = None
     """``ON DECODE ERROR = 'STOP'``: the bad record with the lowest place."""
     first_error_at: tuple[Any, ...] | None = None
     received: Received | None = None
-    """What the whole pass has read, for the log entry of a commit; None where no pass was made."""
+    """What the whole pass has read, for the log entry of a commit; None if there was no pass."""
 
     def rows(self, role: str) -> int:
         return sum(file.rows for file in self.files[role])

@@ -1,4 +1,4 @@
-"""What members of a batch share: columns, and the rows that several of them take alike. Reads and writes nothing."""
+"""What the members of a batch share: columns, and rows that several members take. Reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rows:
 
 @dataclass(eq=False)
 class SharedColumn:
-    """A column of the batch that any number of tables share, with what is wrong in it by row."""
+    """A column of the batch that any number of tables share, with its errors by row."""
 
     values: pa.Array
     errors: Errors = field(default_factory=dict)
@@ -53,7 +53,7 @@ class SharedColumn:
 
 
 class Chosen:
-    """The rows that some members take: nearly always all. What is made of them for one member is there for the next."""
+    """The rows that some members take, nearly always all. What is made from them for one member serves the next."""
 
     def __init__(self, mask: npt.NDArray[np.bool_]) -> None:
         self._mask, self._all = mask, bool(mask.all())
@@ -80,7 +80,7 @@ class Chosen:
         return self._chunks[column, how]
 
     def hash(self, columns: Mapping[str, SharedColumn], how: RowHash) -> int:
-        """Of these rows of a table with such columns, in whatever order."""
+        """The hash of these rows for a table with these columns, in any order."""
         key = (how.version, frozenset(columns.items()))
         if key not in self._hashes:
             lanes = how.row_lanes((column.lanes(name, how) for name, column in columns.items()), len(self._mask))
@@ -89,14 +89,14 @@ class Chosen:
         return self._hashes[key]
 
     def bounds(self, batch: pa.RecordBatch) -> Bounds:
-        """Of these rows as any member has them: the columns that have bounds are the same for all."""
+        """The bounds of these rows, for any member: the columns that have bounds are the same for all."""
         if self._bounds is None:
             self._bounds = bounds_of(batch)
         return self._bounds
 
 
 class Few(Generic[Made]):
-    """The last few that were made. Each may be as large as the batch: tables that all differ must not pile them up."""
+    """Keeps the last few values only, because each may be as large as the batch, and tables may all differ."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, Made] = {}

@@ -49,7 +49,7 @@ class Encoding(NamedTuple):
 
 
 def encodings(schema: pa.Schema, place: Place) -> dict[str, Encoding]:
-    """Speed first: compaction rewrites these files. A dictionary of nearly unique numbers costs time and room."""
+    """Speed first, as compaction rewrites these files. A dictionary of nearly unique numbers costs time and room."""
     system = system_names(schema.names)
     counted = place.column(place.counted)
     packed = () if counted.is_wide else (counted.name,)
@@ -75,7 +75,7 @@ def parquet_options(columns: Mapping[str, Encoding]) -> dict[str, Any]:
 
 
 class Chunk(NamedTuple):
-    """A column of one row group: its bytes, and what the footer of the file that has nothing else says of it."""
+    """A column of one row group: its bytes, and its entry in the footer of the file that Arrow wrote for it alone."""
 
     data: pa.Buffer
     group: Struct
@@ -136,7 +136,7 @@ class SplicedFile:
 
 @lru_cache(maxsize=1_000)
 def _empty_footer(schema: pa.Schema, columns: tuple[tuple[str, Encoding], ...]) -> Struct:
-    """Of a file without rows. A table has the same one from tick to tick."""
+    """The footer of a file without rows. It is the same for each tick of a table."""
     empty = pa.BufferOutputStream()
     pq.ParquetWriter(empty, schema, **parquet_options(dict(columns))).close()
     return frozen(_footer(empty.getvalue()))

@@ -59,7 +59,7 @@ def struct(fields: Struct) -> Typed:
 
 
 def frozen(fields: Struct) -> Struct:
-    """The same, with lists and structs encoded: for what is written many times and only changed at the top."""
+    """The same struct with its lists and structs encoded already, for a struct of which only the top level changes."""
     return {field: _frozen(each) if each.type in (_LIST, _STRUCT) else each for field, each in fields.items()}
 
 

@@ -1,7 +1,7 @@
 """The pass itself: writes one Parquet file per collection and task, and commits nothing.
 
-Runs inside ``DataFrame.mapInArrow``. What fails for one member is returned as that member's row and harms no other;
-what fails for all (the read) is raised, after the files of this attempt are removed.
+Runs inside ``DataFrame.mapInArrow``. A failure of one member is returned as that member's row and harms no other.
+A failure of the read, which concerns all, is raised after the files of this attempt are removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from airflow_provider_mzshare.storage.fanout.splicing import (
 _PIECE_ROWS = 32_768
 _PIECE_BYTES = 64 << 20
 _BUFFER_BYTES = 256 << 10
-_SPLICED_FROM = 8  # tables: for fewer and few records, to encode columns by themselves costs more than it saves
+_SPLICED_FROM = 8  # tables; with fewer, and few records, encoding columns separately costs more than it saves
 _ERROR_LENGTH = 500
 
 
@@ -67,7 +67,7 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Parsed JSON takes several times the room of its text: large batches are decoded in parts."""
+    """Parsed JSON needs several times the memory of its text: so large batches are decoded in parts."""
     rows = max(1, min(_PIECE_ROWS, batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
@@ -75,7 +75,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> Iterator[None]:
-    """Parsing makes many objects and no cycles: the collector would walk all of them for nothing."""
+    """Parsing creates many objects and no cycles: the garbage collector would search them for nothing."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -86,14 +86,14 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 class _MemberOutput:
-    """The files of a member in this task, at most one of data and one of errors, and what became of them."""
+    """The files of a member in this task, at most one for data and one for errors, and their results."""
 
     def __init__(self, member: MemberPlan, file_prefix: str, *, spliced: bool) -> None:
         self.member, self._file_prefix, self._spliced = member, file_prefix, spliced
         self._files: dict[str, _OutputFile] = {}
         self._failure: dict[str, object] | None = None
         self._bad_record: tuple[Any, ...] | None = None
-        """Its place, and what is wrong with it."""
+        """The place of the bad record, and its error."""
 
     def take(self, shared: SharedBatch) -> None:
         if self._failure:
@@ -120,7 +120,7 @@ class _MemberOutput:
         return self._files[role]
 
     def _note_bad_record(self, decoded: Decoded) -> None:
-        """Of a table that stops, nothing of this pass will be committed; the lowest bad record says why."""
+        """The table stops: nothing of this pass is committed for it. The bad record with the lowest place says why."""
         self.discard()
         if decoded.errors:
             placed = decoded.errors.batch.select([*self.member.place.names, "error"])
@@ -185,7 +185,7 @@ class _OutputFile:
             self._bounds[name] = min(low, least), max(high, greatest)
 
     def finish(self) -> dict[str, object]:
-        """Close it; what a commit needs to know of it, as columns of ``RESULT_SCHEMA``."""
+        """Close the file, and return what a commit needs to know of it, as columns of ``RESULT_SCHEMA``."""
         self._writer.close()
         size = self._sink.tell()
         self._sink.close()
@@ -199,7 +199,7 @@ class _OutputFile:
         return {"path": self.name, "size": size, "rows": self._rows, "stats": text, "hash": f"{self._hash:032x}"}
 
     def discard(self) -> None:
-        """As far as it goes: what cannot be removed is a file that no commit names."""
+        """Try to remove the file. If that fails, a file remains that no commit names."""
         for step in (self._writer.close, self._sink.close, lambda: self._filesystem.delete_file(self._path)):
             with contextlib.suppress(Exception):
                 step()

@@ -1,1 +1,1 @@
-"""Carrying statements out on the catalog: each kind of statement in a room of its own, one table that says which."""
+"""Carries statements out on the catalog: a module for each kind of statement, and one table of all handlers."""

@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.storage.table_columns import user_columns
 
 PROGRESS_COLUMNS = ("partition", "offset", "tick", "mz_timestamp")
-"""What the relation of a source has, when it has no rows of its own."""
+"""Columns of a source that has no rows of its own: those of its progress."""
 
 
 def comment_on(session: Session, checked: Checked[sql.CommentOn], context: Context) -> Result:

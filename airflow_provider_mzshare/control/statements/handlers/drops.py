@@ -1,4 +1,4 @@
-"""DROP, inside the caller's transaction: refuses what is still used, or takes all of it along in the right order."""
+"""DROP, inside the caller's transaction. It refuses what is still used; CASCADE drops all of it, in the right order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def drop_item(session: Session, checked: Checked[sql.DropItem], context: Context
 def drop_tables(
     session: Session, run: Sequence[Checked[sql.DropItem]], contexts: Sequence[Context]
 ) -> Sequence[Result]:
-    """DROP TABLE without CASCADE, of different names: as one after the other, but they leave together."""
+    """Several DROP TABLE without CASCADE, with different names. Results are as one by one; the drops are one write."""
     items.lock_namespace(session)
     found = find_all(session, [name_pair(checked.statement.name) for checked in run])
     hanging = direct(session, [item.id for item in found.values()])
@@ -100,7 +100,7 @@ def drop_all(session: Session, leaving: Sequence[Leaving], context: Context) -> 
 
 
 def with_others(leaving: Sequence[Leaving]) -> str:
-    """``with table a, views b, c``: what goes beside what was asked for."""
+    """``with table a, views b, c``: what CASCADE drops besides the object of the statement."""
     by_kind: dict[str, list[Bearer]] = {}
     for one in leaving:
         if one.why != "asked" and one.item.kind not in ("output", "progress"):

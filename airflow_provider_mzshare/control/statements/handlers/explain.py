@@ -22,7 +22,7 @@ COLUMNS = ("step", "action", "object", "detail")
 def explain(session: Session, checked: Checked[Any]) -> Result:
     context = Context(dry_run=True)
     savepoint = session.begin_nested()
-    # What is remembered beside the rows goes back with them: a backfill that was opened here was not opened.
+    # ``session.info`` is restored with the rows: a backfill that was opened here does not exist after the rollback.
     remembered = {key: copy(value) for key, value in session.info.items()}
     try:
         result = carry_out(session, checked, context)
@@ -45,7 +45,7 @@ def explain(session: Session, checked: Checked[Any]) -> Result:
 
 
 def _only_effect(checked: Checked[Any], result: Result) -> Effect:
-    """Of a statement that does one thing, or none."""
+    """The action of a statement that has listed none, from its result."""
     if isinstance(checked.statement, READS):
         return Effect("read", result.command.lower())
     note = result.message.partition("(")[2].rstrip(")").removesuffix("dry run").rstrip(", ")
@@ -64,7 +64,7 @@ def _row(effect: Effect) -> dict[str, Any]:
 
 
 def _detail(step: Step) -> str:
-    """Without the step's own name, which has a column."""
+    """The step as text, without its name, which has a column of its own."""
     first, *more = step_lines(step)
     return "; ".join((first.partition(": ")[2], *more))
 

@@ -22,7 +22,7 @@ def alter_system(session: Session, checked: Checked[sql.AlterSystem], context: C
         value = setting.default if statement.value is None else setting.read(statement.value)
     except ValueError:
         raise BadValue(statement.name, statement.value, setting.wanted) from None
-    items.lock_namespace(session)  # nobody makes an old-style source between the look and the flag
+    items.lock_namespace(session)  # so nobody creates an old-style source between the check and the flag
     if statement.name == flags.FORCE_TABLES and value == "true":
         _check_migrated(session)
     before = flags.value_of(session, statement.name)

@@ -1,4 +1,4 @@
-"""CREATE TABLE … FROM SOURCE inside the caller's transaction: planned one by one, written together."""
+"""CREATE TABLE … FROM SOURCE inside the caller's transaction: tables are planned one by one and written together."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Made = Mapping[items.Name, tuple[ItemId, BackfillId | None]]
 class NewTablePlan:
     """A table that is to be made, or is there already.
 
-    :param present: the one that is there: nothing is to be done.
-    :param start: where the source begins from now on, if its first table settles that.
+    :param present: the table that exists already: then nothing is to be done.
+    :param start: the source's new start, if its first table decides it.
     """
 
     statement: sql.CreateTable
@@ -64,7 +64,7 @@ def plan_table(facts: Facts, checked: Checked[sql.CreateTable]) -> NewTablePlan:
 
 
 def plan_tables(facts: Facts, run: Sequence[Checked[sql.CreateTable]]) -> list[NewTablePlan]:
-    """Of different names, none of which is the source of another."""
+    """Plan several tables. Their names differ, and none of them is the name of another's source."""
     _check_flag(facts)
     facts.look_up({name_pair(name) for one in run for name in (one.statement.name, one.statement.source)})
     planning = _Planning(facts)
@@ -77,12 +77,12 @@ def _check_flag(facts: Facts) -> None:
 
 
 class _Planning:
-    """Of tables that are made together."""
+    """Plans tables that are created together."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._states: dict[ItemId, SourceState] = {}
-        """Of sources that get a table here: where they begin is settled."""
+        """The state of each source that gets a table here, with its final start."""
         self._offered: dict[ItemId, list[ReferenceInfo]] = {}
 
     def plan(self, checked: Checked[sql.CreateTable]) -> NewTablePlan:
@@ -107,7 +107,7 @@ class _Planning:
         return NewTablePlan(checked.statement, spec, _decision(source, state, checked), present)
 
     def _same_spec(self, statement: sql.CreateTable, source: items.SourceItem, present: items.TableItem) -> TableSpec:
-        """Of a table that is there, by what it was made from then: no upstream is asked, and no drift is seen."""
+        """The definition of an existing table as it is stored: no upstream is asked, so its changes are not seen."""
         if present.source_id != source.id:
             return present.spec
         own = stored_reference(present.spec)
@@ -134,7 +134,7 @@ def _same_kind(statement: sql.CreateTable, present: items.Item) -> items.TableIt
 
 
 def new_spec(statement: sql.CreateTable, source: items.SourceItem, checked: Checked[Any]) -> TableSpec:
-    """Resolved against what the upstream said; it must have been this source that was asked."""
+    """The definition, resolved against what the upstream said. Raises if another source was asked."""
     if checked.references is None or checked.source_id not in (None, source.id):
         raise ChangedMeanwhile(f"source {statement.source}")
     reference = resolve(statement.reference, checked.references, str(statement.source))
@@ -142,7 +142,7 @@ def new_spec(statement: sql.CreateTable, source: items.SourceItem, checked: Chec
 
 
 def with_start(state: SourceState, checked: Checked[Any]) -> SourceState:
-    """The first table decides where a source begins that was to begin at the earliest record."""
+    """If a source starts at the earliest record, its first table decides which record that is."""
     if checked.start is None or not is_untouched(state) or state.incarnation != checked.incarnation:
         return state
     return replace(state, start=checked.start)
@@ -156,7 +156,7 @@ def execute_table(facts: Facts, plan: NewTablePlan, context: Context) -> Result:
 
 
 def execute_tables(facts: Facts, plans: Sequence[NewTablePlan], contexts: Sequence[Context]) -> Sequence[Result]:
-    """As one after the other, for the price of one."""
+    """The same results as one by one, with as few queries as for one."""
     _check_flag(facts)
     facts.look_up({plan.name for plan in plans})
     for plan in plans:
@@ -192,7 +192,7 @@ def _write(facts: Facts, plans: Sequence[NewTablePlan]) -> Made:
 
 
 def move_start(session: Session, state: SourceState, start: Position | None) -> SourceState:
-    """Where a source begins that has no tables; of one that got some meanwhile the start stays, and plans are stale."""
+    """Set the start of a source without tables. If it got tables meanwhile, its start stays, and plans are stale."""
     if start in (None, state.start) or not is_untouched(state):
         return state
     session.execute(update(SourceRow).where(SourceRow.id == state.source_id).values(start=start))

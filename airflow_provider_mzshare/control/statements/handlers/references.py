@@ -42,7 +42,7 @@ def refresh(session: Session, checked: Checked[sql.RefreshReferences], context: 
 
 
 def _asked(session: Session, checked: Checked[sql.RefreshReferences]) -> items.Item | None:
-    """The source whose upstream was asked, or the one that this transaction has just made."""
+    """The source whose upstream was asked, or the source that this transaction has just created."""
     if checked.source_id is not None:
         return items.get_live_item(session, checked.source_id)
     name = checked.statement.source
@@ -50,7 +50,7 @@ def _asked(session: Session, checked: Checked[sql.RefreshReferences]) -> items.I
 
 
 def check_namespace(source: items.SourceItem, references: Collection[StoredReference], namespace: str) -> None:
-    """Raise unless the source offers anything in it."""
+    """Raise unless the source offers something in this schema."""
     known = sorted({reference.namespace for reference in references if reference.namespace is not None})
     if namespace not in known:
         hint = f"one of {some(known)}" if known else f"mzshare references {shlex.quote(source.display)}"
@@ -90,6 +90,6 @@ def _free_name(session: Session, schema: str, wanted: str, taken: Collection[str
 
 
 def _cut(name: str, end: str) -> str:
-    """Within what a name may have, whole characters only."""
+    """Cut the name so that it fits into the limit of bytes, in whole characters."""
     room = MAX_NAME_BYTES - len(end)
     return name.encode()[:room].decode(errors="ignore") + end

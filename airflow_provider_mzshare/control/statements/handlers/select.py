@@ -1,7 +1,7 @@
 """SELECT on the catalog's relations, run by the catalog's own database: read only, in bounds, the same on both kinds.
 
 A query is taken apart and put together again: what it may call is listed by name (``views.admitted``), and what it
-reads is one of our relations. So no text of a user reaches the database but as a name or a literal of the tree.
+reads is one of our relations. So text of a user reaches the database only as a name or a literal of the tree.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SCHEMA = MappingSchema(
 def run_query(session: Session, checked: Checked[sql.Query], context: Context) -> Result:
     """The handler: columns as the query names them, values of their types.
 
-    In a transaction it sees what the statements before it did, in what is printed and noted as well.
+    In a transaction it sees what earlier statements did, also in printed definitions and recorded statuses.
     """
     settle(session)
     tree = name_outputs(read_query(checked.statement.text))
@@ -121,7 +121,7 @@ def _typed(tree: exp.Query) -> exp.Query:
 
 
 def _told(message: str, tree: exp.Query) -> TerminalError:
-    """Places are those of the print, which nobody has seen: the name says more."""
+    """sqlglot's positions are those of the printed query, which the user has not seen: so the error gives the name."""
     unknown = _UNKNOWN.search(message)
     if unknown is None:
         return BadQuery(f"the query cannot be answered: {message.partition(' Line:')[0]}")
@@ -149,7 +149,7 @@ def _printed(tree: exp.Query, session: Session) -> str:
 
 
 def _reader(projection: exp.Expr) -> Callable[[Any], Any]:
-    """SQLite has neither truth values nor JSON: both come back as what they are."""
+    """SQLite stores booleans as numbers and JSON as text: both are turned into Python values."""
     kind = projection.type or exp.DataType.build("unknown")
     if kind.is_type(exp.DType.BOOLEAN):
         return lambda cell: None if cell is None else bool(cell)

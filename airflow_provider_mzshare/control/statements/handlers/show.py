@@ -67,7 +67,7 @@ def _top_level(session: Session, schema: str | None) -> Rows:
 
 
 def _upstream(spec: SourceSpec) -> dict[str, str | None]:
-    """Nothing of a kind that is not here; its sources are shown all the same."""
+    """Empty if the kind of the source is not installed here, so that the source can still be listed."""
     if isinstance(spec, AbsentSpec):
         return {"connection": None, "topic": None}
     kind = kind_of(spec)
@@ -79,7 +79,7 @@ def _tables(session: Session, schema: str | None) -> Rows:
 
 
 def filled(session: Session, schema: str | None, kinds: Sequence[str]) -> Rows:
-    """What sources fill, of these kinds."""
+    """Tables of these kinds, with their sources."""
     sources = {s.id: full_name(s.name) for s in items.list_sources(session)}
     return [
         {

@@ -23,10 +23,10 @@ from airflow_provider_mzshare.errors import SpecConflict
 
 
 def create_source(session: Session, checked: Checked[sql.CreateSource], context: Context) -> Result:
-    """Of the new syntax: one object, whose tables are made by statements of their own."""
+    """CREATE SOURCE of the new syntax: one object. Its tables are created by their own statements."""
     statement = checked.statement
     source_id, existed = add_source(session, statement, checked)
-    shown = source_id if existed or not context.dry_run else None  # an id given in a dry run was never given
+    shown = source_id if existed or not context.dry_run else None  # an id that was given in a dry run does not exist
     return done("CREATE SOURCE", statement.name, shown, context.dry_run, "it exists" if existed else "")
 
 
@@ -58,7 +58,7 @@ def add_source(session: Session, statement: sql.CreateSource, checked: Checked[A
 
 
 def check_same_settings(statement: sql.CreateSource, present: items.SourceItem) -> None:
-    """Of an existing source, against those that were written out."""
+    """Raise SpecConflict unless the existing source has the settings that the statement gives."""
     is_now = present.settings.model_dump()
     asked = {field: value for field, value in statement.settings.items() if is_now[field] != value}
     if asked:
@@ -69,7 +69,7 @@ def check_same_settings(statement: sql.CreateSource, present: items.SourceItem) 
 
 def alter_source(session: Session, checked: Checked[sql.AlterSourceSet], context: Context) -> Result:
     statement = checked.statement
-    # Locked before it is read: two who change different settings must not undo each other.
+    # Locked before it is read: two users who change different settings must not undo each other's change.
     items.lock_namespace(session)
     source = items.find_source(session, name_pair(statement.name))
     lock_source(session, source.id)

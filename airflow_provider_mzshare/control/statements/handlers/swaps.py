@@ -24,7 +24,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import StalePlan, UnknownItem
 
 _TOLD = 8
-"""So many tables are told of in a message; EXPLAIN has a row for each."""
+"""How many tables a message lists; EXPLAIN has a row for each."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Side:
 
 @dataclass(frozen=True)
 class NameSwap:
-    """:param takings: each table with the name that it takes: one for a table, all that are in a schema."""
+    """:param takings: tables with the names they take: for tables the two that swap, for schemas all their tables."""
 
     statement: sql.Swap
     one: Side
@@ -74,7 +74,7 @@ def _look_at_tables(facts: Facts, statement: sql.Swap, name: QualifiedName, othe
 
 
 def _look_at_schemas(facts: Facts, statement: sql.Swap, name: str, other_name: str) -> NameSwap:
-    """All tables of both count: each is read by a new name from then on."""
+    """All tables of both schemas count, because each of them gets a new name."""
     one, other = _schema(facts, name), _schema(facts, other_name)
     if one.id == other.id:
         raise NotPossible(f"schema {one.display} cannot change places with itself", hint="the name of another one")
@@ -82,7 +82,7 @@ def _look_at_schemas(facts: Facts, statement: sql.Swap, name: str, other_name: s
     stand = _standings(facts, tuple(table.id for table in tables if table.name[0] in (name, other_name)))
     by_name = {table.name: table for table in stand.values()}
     across = {name: other_name, other_name: name}
-    # A table takes the name of the one that is called so in the other schema, or a name that is new there.
+    # A table takes the name of the table with this name in the other schema, or a name that is new there.
     takings = [Taking(table, by_name.get((across[schema], plain))) for (schema, plain), table in by_name.items()]
     return NameSwap(statement, Side(one.id, one.display), Side(other.id, other.display), tuple(takings))
 
@@ -117,14 +117,14 @@ def execute_swap(facts: Facts, plan: NameSwap, context: Context) -> Result:
 
 
 def _told(takings: Sequence[Taking], context: Context) -> str:
-    """What readers are given, beside the result."""
+    """The state of the tables that readers get, as text after the result."""
     shown = takings if context.dry_run else [taking for taking in takings if obstacle(taking)]
     more = f"; and {len(shown) - _TOLD} more" if len(shown) > _TOLD else ""
     return "".join(f"; {one.table.table} is {one.table.far}" for one in shown[:_TOLD]) + more
 
 
 def _check_current(facts: Facts, plan: NameSwap) -> None:
-    """Raise StalePlan unless the same ones bear the names, and none has become worse than what readers may get."""
+    """Raise StalePlan unless names and tables are the same, and the tables may still take the names."""
     what = f"the swap of {plan.one.name} and {plan.other.name}"
     try:
         now = _look(facts, plan.statement)

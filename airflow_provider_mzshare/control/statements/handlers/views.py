@@ -26,7 +26,7 @@ COMMAND = "CREATE VIEW"
 
 
 def create_view(session: Session, checked: Checked[sql.CreateView], context: Context) -> Result:
-    """The handler. The same definition again is no change; what it reads may have got other names since."""
+    """The handler. The same definition again changes nothing, even if what the view reads has been renamed since."""
     statement = checked.statement
     lock_namespace(session)
     check_name(statement.name)

@@ -62,7 +62,7 @@ def _refusal(statement: sql.CreateSource, asked: LegacySpec, references: list[Re
 def _outputs(
     statement: sql.CreateSource, asked: LegacySpec, references: list[ReferenceInfo] | tuple[ReferenceInfo, ...]
 ) -> list[NamedOutput]:
-    """One for a source that has the rows itself, which bears the source's name."""
+    """The outputs. A source that has the rows itself has one output, with the source's name."""
     if asked.shape != "single":
         return asked_subsources(statement.name, statement.spec, asked, references)
     reference = resolve(None, references, str(statement.name))
@@ -122,7 +122,7 @@ def _add_output(session: Session, source_id: ItemId, told: LegacySpec, output: N
 def _same(
     session: Session, statement: sql.CreateSource, asked: LegacySpec, present: items.Item, context: Context
 ) -> Result:
-    """IF NOT EXISTS: nothing is made and no upstream is asked, so it is compared with what was known at its making."""
+    """IF NOT EXISTS: nothing is created and no upstream is asked. So the statement is compared with what is stored."""
     if not isinstance(present, items.SourceItem) or not statement.if_not_exists:
         raise NameTaken(present.display, present.kind, "source")
     references = _known(session, present)
@@ -148,7 +148,7 @@ def _same(
 
 
 def _known(session: Session, present: items.Item) -> list[ReferenceInfo]:
-    """What the source was made from, with columns where it has an output, and by name what it offers besides."""
+    """The stored references: those of the source's outputs with their columns, the others with their names only."""
     if not isinstance(present, items.SourceItem):
         return []
     made = {

@@ -1,4 +1,4 @@
-"""Which outputs an old-style statement asks for, once the upstream was asked, and how they are told again. Pure."""
+"""Which outputs an old-style statement asks for, once the upstream was asked, and how they are printed. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NamedOutput:
 
 
 def check_shape(name: QualifiedName, spec: SourceSpec, shape: str) -> None:
-    """Sources of one output have it themselves, those of several have subsources."""
+    """An upstream with one output needs a source that has the rows itself; one with several needs subsources."""
     kind = kind_of(spec)
     many = kind.has_several_outputs(spec)
     if shape == "single" and many:
@@ -50,7 +50,7 @@ def check_shape(name: QualifiedName, spec: SourceSpec, shape: str) -> None:
 
 
 def clause_of(statement: sql.CreateSource) -> str:
-    """What makes it old syntax."""
+    """The clause that makes the statement old syntax, for messages."""
     legacy, output = statement.spec.legacy, statement.output
     if legacy is not None and legacy.shape != "single":
         return _CLAUSES[legacy.shape]
@@ -59,7 +59,7 @@ def clause_of(statement: sql.CreateSource) -> str:
 
 
 def own_output(statement: sql.CreateSource, legacy: LegacySpec, reference: ReferenceInfo) -> TableSpec:
-    """That of a source which has the rows itself."""
+    """The output of a source that has the rows itself."""
     output = statement.output or sql.Output()
     return _export(statement.name, statement.name, statement.spec, reference, legacy, [reference], output)
 
@@ -104,7 +104,7 @@ def _name(text: str, source: QualifiedName, reference: ReferenceInfo) -> Qualifi
 
 
 def default_name(source: QualifiedName, reference: ReferenceInfo) -> QualifiedName:
-    """The reference's own, beside the source."""
+    """The reference's own name, in the schema of the source."""
     return QualifiedName(source.schema, reference.name)
 
 
@@ -138,7 +138,7 @@ def _export(
 
     table = as_table(name, source, reference, output, own(options.text_columns), own(options.exclude_columns))
     if reference.columns is None and kind_of(spec).has_columns:
-        return table.to_spec(reference.name, reference.namespace)  # only its name is known, so it is not there yet
+        return table.to_spec(reference.name, reference.namespace)  # stored by its name only: no such output exists yet
     return purify(table, spec, reference)
 
 
@@ -189,9 +189,9 @@ def described(
     *,
     listed: bool = False,
 ) -> LegacySpec:
-    """What the statement says, in its one canonical form, of outputs as they are.
+    """The outputs as the statement would say them now, in its one canonical form.
 
-    :param listed: that they were added to or taken from, so that each must be named.
+    :param listed: subsources were added or dropped, so each of them must be named.
     """
     own = progress == default_progress(source)
     ordered = sorted(outputs, key=lambda output: written(stored_reference(output.spec)))

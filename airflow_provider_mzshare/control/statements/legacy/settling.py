@@ -1,6 +1,6 @@
-"""Keeps what an old-style source's statement says in step with its parts, whatever they are called by now.
+"""Keeps the stored statement of an old-style source up to date with its outputs and their present names.
 
-To be called inside the transaction of each change to the parts: one added, dropped or renamed.
+It is called in each transaction that adds, drops or renames an output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow_provider_mzshare.core.specs import LegacySpec
 
 
 def settle(session: Session, source_id: ItemId, context: Context, *, listed: bool = False) -> None:
-    """Write the definition down as it is now. Without subsources it is a source of the new kind: all it had is tables.
+    """Write the definition as it is now. Without subsources it becomes a source of the new kind, which only has tables.
 
     :param listed: subsources were added or dropped, so that each must be named from here on.
     """
@@ -40,13 +40,13 @@ def settle(session: Session, source_id: ItemId, context: Context, *, listed: boo
 
 
 def settle_all(session: Session, context: Context) -> None:
-    """After a change to names of many."""
+    """Update all old-style sources, after a change of many names."""
     for source in legacy_sources.legacy_sources(session):
         settle(session, source.id, context)
 
 
 def settle_owners(session: Session, item_ids: Iterable[ItemId], context: Context) -> None:
-    """After a change to the names of these items: of every old-style source that one of them is, or is part of."""
+    """Update the old-style sources that these renamed items are, or are part of."""
     for owner in dict.fromkeys(_owner(items.get_item(session, item_id)) for item_id in item_ids):
         if owner is not None:
             settle(session, owner, context)
@@ -76,7 +76,7 @@ def current(
 
 
 def check_progress_may_go(session: Session, item: items.ProgressItem) -> None:
-    """An old-style source's progress goes with it; the name that is left of one may go by itself."""
+    """The progress of an old-style source is dropped with it. After a finalized migration it can be dropped alone."""
     source = items.get_source_item(session, item.source_id)
     if source.spec.legacy is not None:
         raise NotPossible(

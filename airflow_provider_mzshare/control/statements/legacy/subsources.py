@@ -36,7 +36,7 @@ from airflow_provider_mzshare.errors import UnknownItem
 
 
 def add_subsources(session: Session, checked: Checked[sql.AddSubsources], context: Context) -> Result:
-    """A later one is backfilled, as any later table is; those of one transaction share a backfill."""
+    """A subsource that is added later is backfilled, as a later table is. Those of one transaction share a backfill."""
     statement = checked.statement
     items.lock_namespace(session)
     source = items.find_source(session, name_pair(statement.source))
