@@ -123,10 +123,16 @@ class TableSpec(Spec):
     """The schema of the reference, for upstreams that have any; Kafka has none."""
     format: str
     """The name of a format, to be looked up in the registry of formats."""
+    key_format: str | None = None
+    """The format of the records' keys; None where the table says FORMAT alone: text, or bytes where that is bytes."""
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
+    key_columns: tuple[ColumnSpec, ...] = ()
+    """The columns that the key is decoded into, instead of the key as a whole in ``include``."""
     envelope: str = DEFAULT_ENVELOPE
     """The name of one; who fills or prints the table looks it up."""
+    inline_errors: str | None = None
+    """The column that says why a record's value cannot be decoded; None: such records are error rows."""
     on_decode_error: Annotated[
         Literal["record", "stop"],
         Option(
