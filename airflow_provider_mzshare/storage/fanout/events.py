@@ -54,7 +54,8 @@ def events_of(
     else:
         errors = {**bad_values, **errors}
     for row, text in _first_errors({}, [column for column in others if column not in in_key]):
-        errors.setdefault(row, text)
+        if not deletes[row]:
+            errors.setdefault(row, text)
     shown = values if not inline else [_without(column, inline) for column in values]
     said = [SharedColumn(_texts(inline, len(deletes)))] if member.inline_errors else []
     return Events([*shown, *others, *said, SharedColumn(taken)], errors)
