@@ -11,7 +11,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_reco
 from airflow_provider_mzshare.cli.wait import display
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.lifecycle.verification import Verified
+    from airflow_provider_mzshare.control.lifecycle.verified import Verified
 
 EXIT_UNVERIFIABLE = 3
 
