@@ -214,7 +214,9 @@ class OwnFold:
         """128 bits for each row, as one value."""
         found = [self._measures.how.of_rows(batch) for batch in table.select(list(self._measures.keys)).to_batches()]
         lo, hi = (np.concatenate([np.empty(0, np.uint64), *(lanes[n] for lanes in found)]) for n in (0, 1))
-        return np.rec.fromarrays([lo, hi], names="lo,hi")
+        found_keys = np.empty(len(lo), [("lo", np.uint64), ("hi", np.uint64)])
+        found_keys["lo"], found_keys["hi"] = lo, hi
+        return found_keys
 
 
 # ── comparing ─────────────────────────────────────────────────────────────────────────────────────────────────────────

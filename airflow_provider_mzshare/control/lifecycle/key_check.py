@@ -187,7 +187,7 @@ class KeyCheck(RecordCheck):
     def _key_among(self, batches: Sequence[pa.RecordBatch], at: Sequence[Any]) -> dict[str, Any]:
         names = self._scope.place.names
         rows = [row for batch in batches for row in batch.select([*self._keys, *names]).to_pylist()]
-        mine = next((row for row in rows if tuple(row[name] for name in names) == tuple(at)), {})
+        mine: dict[str, Any] = next((row for row in rows if tuple(row[name] for name in names) == tuple(at)), {})
         return {name: mine.get(name) for name in self._keys}
 
     # ── sums ──────────────────────────────────────────────────────────────────────────────────────────────────────────
