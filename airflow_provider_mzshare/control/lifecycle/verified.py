@@ -77,8 +77,8 @@ class KeyDiffers(VerificationFailed):
         if what == DIFFERS:
             return f"has a row of {here}; its last record upstream is {there}"
         if self.upstream is None:
-            return f"has a row of {here}, which is no record upstream"
-        return f"has a row of {here}; {there} is its last record upstream"
+            return f"has a row of {here}, and no such record upstream"
+        return f"has a row of {here}; its last record upstream, {there}, does not say so"
 
 
 def _tuple(at: Sequence[Any] | None) -> tuple[Any, ...] | None:

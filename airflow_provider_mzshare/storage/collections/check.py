@@ -156,5 +156,6 @@ class _Check:
         assert self._known is not None
         if self._rows != self._known.rows:
             yield Damage("its files", f"hold {self._rows} rows, where the catalog knows of {self._known.rows}")
-        elif self._hash != self._known.hash:
+        elif self._hash != self._known.hash and not (self._changes_rows and self._known.columns):
+            # A row that is taken away is hashed with the columns of that time, not with those of its own.
             yield Damage("its files", "hold other rows than were written: the sums of their hashes differ")

@@ -158,6 +158,19 @@ def test_sums_that_do_not_add_up_are_found(open_scene: Open) -> None:
     assert damage.problem.startswith("hold other rows than were written")
 
 
+def test_a_check_knows_a_table_with_keys_by_its_checkpoint_too(open_scene: Open) -> None:
+    """Maintenance removes old log entries, and with them the one that made the table."""
+    case = assemble(PLAIN, [[Step(0, b"a", ONE), Step(0, b"%d" % n, TWO)] for n in range(11)])
+    scene = open_scene(case)
+    table = scene.add_table()
+    scene.run()
+    log = Path(collection_uri(scene.root, scene.point(table).data)) / "_delta_log"
+    (checkpoint,) = log.glob("*.checkpoint.parquet")
+    for version in range(int(checkpoint.name[:20])):
+        (log / f"{version:020d}.json").unlink()
+    assert scene.check(table).damages == ()
+
+
 # ── what is gone upstream ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
