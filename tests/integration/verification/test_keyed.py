@@ -11,6 +11,9 @@ import pytest
 from deltalake import write_deltalake
 
 from airflow_provider_mzshare.control.catalog.database.models import CertificateRow, CommitRow
+from airflow_provider_mzshare.control.catalog.log.arrivals import resnapshot_table, resume_table
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
 from airflow_provider_mzshare.control.lifecycle import key_check
 from airflow_provider_mzshare.control.lifecycle.verified import KeyDiffers, VerificationFailed
 from airflow_provider_mzshare.core.ids import ItemId
@@ -156,6 +159,40 @@ def test_sums_that_do_not_add_up_are_found(open_scene: Open) -> None:
         scene.verify(table)
     (damage,) = scene.check(table).damages
     assert damage.problem.startswith("hold other rows than were written")
+
+
+@pytest.mark.parametrize("again", [resume_table, resnapshot_table])
+def test_a_table_that_was_healed_is_exact_and_has_its_certificates_sums(
+    open_scene: Open, again: Callable[..., object]
+) -> None:
+    """RESUME: the certificate tells what the backfill has changed, which may be fewer rows. RESNAPSHOT: all rows."""
+    keys = [b"%d" % n for n in range(6)]
+    ticks = [
+        [Step(0, key, ONE) for key in keys],
+        [Step(0, b"x", b"{")],
+        [Step(0, key, None) for key in keys[:4]],
+        [Step(1, b"new", TWO), Step(0, keys[4], TWO)],
+        [Step(0, b"y", ONE)],
+    ]
+    case = assemble(PLAIN, ticks)
+    scene, states = open_scene(case), case.states()
+    table = scene.add_table("t", case.shape.spec.model_copy(update={"on_decode_error": "stop"}))
+    scene.add_table("other")
+    scene.run(case.ticks[:4])
+    assert scene.table(table).status == "stalled"
+    with scene.catalog.write() as session:
+        items.set_table_spec(session, table, case.shape.spec)
+        again(session, table)
+    scene.backfill(table)
+    scene.run(case.ticks[4:])
+    scene.check_state(states[5])
+    with scene.catalog.read() as session:
+        certificate = last_certificate(session, table)
+    assert certificate is not None
+    assert (certificate.from_tick, certificate.rows) == ((2, -3) if again is resume_table else (1, 3))
+    scene.prove(table, states[5])
+    scene.prove(table, states[5], everything=True)
+    assert scene.check(table).is_whole
 
 
 def test_a_check_knows_a_table_with_keys_by_its_checkpoint_too(open_scene: Open) -> None:
