@@ -38,7 +38,8 @@ def compact(kafka: EmbeddedKafka, topic: str) -> None:
     """From now on it may be compacted; nothing is, so soon."""
     entry = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    admin(kafka).incremental_alter_configs([resource])[resource].result(30)
+    client = admin(kafka)
+    client.incremental_alter_configs([resource])[resource].result(30)
 
 
 def test_keys_of_a_real_topic_are_compared_and_those_whose_record_is_gone_are_unverifiable(
