@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.control.lifecycle.live_decision import Goal
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
     from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
-    from airflow_provider_mzshare.control.lifecycle.verification import Verified
+    from airflow_provider_mzshare.control.lifecycle.verified import Verified
     from airflow_provider_mzshare.control.statements.answers import Result
 
 __all__ = ["MzShare", "Status", "connect"]

@@ -11,7 +11,7 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_reco
 from airflow_provider_mzshare.cli.wait import display
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.lifecycle.verification import Verified
+    from airflow_provider_mzshare.control.lifecycle.verified import Verified
 
 EXIT_UNVERIFIABLE = 3
 
@@ -27,10 +27,11 @@ def verify(
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Prove a table against its source, record by record.
+    """Prove a table against its source, record by record, or key by key where records change rows.
 
-    Reads the source's range again and compares: every record is in the table exactly once, and equal. Fails with the
-    first offset that is not. Exit code 3: the source no longer has all of the range.
+    Reads the source's range again and compares: every record is in the table exactly once, and equal; or every key has
+    the row that its records say. Fails with the first offset or key that is not so. Exit code 3: the source no longer
+    has all of the range.
     """
     from airflow_provider_mzshare.control.catalog.objects.lookup import find_table
     from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
@@ -51,8 +52,14 @@ def _sentence(verified: Verified) -> str:
     if verified.verdict == "unverifiable":
         return f"{verified.table} is unverifiable: {verified.reason}"
     ranges = ", ".join(f"{each.partition}:{each.lower}-{each.upper}" for each in verified.partitions)
-    rate = (verified.rows + verified.errors) / max(verified.seconds, 0.001)
+    compared = verified.rows + verified.errors
+    if verified.key:
+        compared = sum(each.upper - each.lower for each in verified.partitions)
+        what = f"{verified.rows} keys have the rows that their records say, and {verified.errors} errors are there once"
+    else:
+        what = f"{verified.rows} rows and {verified.errors} errors are each there once"
+    rate = compared / max(verified.seconds, 0.001)
     return (
-        f"{verified.table} is exact at tick {verified.tick}: {verified.rows} rows and {verified.errors} errors are "
-        f"each there once, as upstream ({ranges or 'nothing'}; {verified.seconds:.1f} s, {rate:,.0f}/s)"
+        f"{verified.table} is exact at tick {verified.tick}: {what}, as upstream "
+        f"({ranges or 'nothing'}; {verified.seconds:.1f} s, {rate:,.0f}/s)"
     )

@@ -38,7 +38,11 @@ class Envelope(Protocol):
 
 
 class KeyedEnvelope(Envelope, Protocol):
-    """An envelope whose records are events of a key, which has one row or none."""
+    """An envelope whose records are events of a key, which has one row or none.
+
+    If the last record of a key is all that counts, an attribute ``last_record_counts`` says so: checks then fold by
+    themselves. Otherwise they fold by ``fold``, and do not show that it is right.
+    """
 
     def deletes(self, values: pa.Array) -> pa.Array:
         """Which records take their key's row away, as booleans. The value of such a record is not decoded.

@@ -16,6 +16,7 @@ _ORDER = "_mz_order"
 class Upsert:
     name = "upsert"
     appends = False
+    last_record_counts = True
 
     def lacks(self, *, format: str, include: Collection[str]) -> str | None:
         return None if "key" in include else "INCLUDE KEY"

@@ -36,7 +36,7 @@ from airflow_provider_mzshare.hooks.definitions import source_statement, table_s
 from airflow_provider_mzshare.hooks.failures import raise_if_failed
 
 if TYPE_CHECKING:
-    from airflow_provider_mzshare.control.lifecycle.verification import Verified
+    from airflow_provider_mzshare.control.lifecycle.verified import Verified
     from airflow_provider_mzshare.control.supervision.maintenance import Maintained
     from airflow_provider_mzshare.control.upgrade.choosing import Wanted
     from airflow_provider_mzshare.control.upgrade.executor import Run

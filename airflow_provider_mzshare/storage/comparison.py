@@ -82,11 +82,11 @@ class Rows:
 
 def _keys(role: int, batch: pa.RecordBatch, place: Place, how: RowHash) -> list[npt.NDArray[Any]]:
     lanes = how.of_rows(batch)
-    placed = [word for column in place.within_lane for word in _words(batch.column(column.name))]
+    placed = [word for column in place.within_lane for word in place_words(batch.column(column.name))]
     return [*placed, np.full(batch.num_rows, role, np.int8), lanes.lo, lanes.hi]
 
 
-def _words(column: pa.Array) -> list[npt.NDArray[Any]]:
+def place_words(column: pa.Array) -> list[npt.NDArray[Any]]:
     if not pa.types.is_decimal(column.type):
         return [column.to_numpy(zero_copy_only=False)]
     halves = [divmod(int(value), _HALF) for value in column.to_pylist()]

@@ -44,7 +44,8 @@ _BAD_JSON_KEYS = (
 )  # fmt: skip
 _VALUES = (
     b'{"n": 1, "name": "one", "x": 1.5}', b'{"n": 2, "name": "two"}', b'{"n": 1, "name": "one", "x": 1.5}', b"{}",
-    b'{"n": null, "name": null, "x": null}', b'{"n": -7, "name": "", "extra": {"n": 1}}', b'{"name": "\\u00fc", "n": 0}',
+    b'{"n": null, "name": null, "x": null}', b'{"n": -7, "name": "", "extra": {"n": 1}}',
+    b'{"name": "\\u00fc", "n": 0}',
 )  # fmt: skip
 _BAD_VALUES = (
     b"", b" ", b"not json", b'{"n": 1', b"\xfe\xff", b"[1, 2]", b'{"n": "1"}', b'{"n": 1.5}', b'{"name": 5}',

@@ -20,7 +20,8 @@ from airflow_provider_mzshare.control.catalog.log.members import CatalogMember
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
-from airflow_provider_mzshare.control.lifecycle.verification import Verified, verify_table
+from airflow_provider_mzshare.control.lifecycle.verification import verify_table
+from airflow_provider_mzshare.control.lifecycle.verified import Verified
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position

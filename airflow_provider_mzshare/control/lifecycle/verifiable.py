@@ -23,6 +23,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.core.ticklog.spec_versions import FIRST_TICK
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.writing.member_plans import partitions_of
 
@@ -49,6 +50,7 @@ class Scope:
     :param reached: where the table is at ``point``; nothing may lie past it.
     :param partitions: those that the table's records come from; empty is all.
     :param specs: all that the table has had, each with where it begins; oldest first.
+    :param spec_ticks: the first tick of each of them.
     """
 
     source: SourceItem
@@ -60,6 +62,12 @@ class Scope:
     certificate: Certificate | None
     partitions: tuple[Lane, ...] = ()
     specs: tuple[tuple[Position, TableSpec], ...] = ()
+    spec_ticks: tuple[int, ...] = ()
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether records change rows, so that keys are compared."""
+        return not envelope_named(self.point.spec.envelope).appends
 
     @property
     def place(self) -> Place:
@@ -102,33 +110,36 @@ class Scope:
 
 
 def find_scope(session: Session, table_id: ItemId, *, everything: bool) -> Scope:
-    """The range of the last certificate with the cutover's tick; all that the table has, where there is none."""
+    """The range of the last certificate with the cutover's tick; all that the table has, where there is none.
+
+    Where records change rows, a state is made by all records before it: the range begins with the table.
+    """
     table = get_table_item(session, table_id)
     certificate = last_certificate(session, table_id)
     by_certificate = certificate if not everything else None
     point = _point(session, table, by_certificate)
     reached = _upper(session, table, point.tick)
     lower, upper = table.start, reached
-    if by_certificate is not None:
+    if by_certificate is not None and envelope_named(point.spec.envelope).appends:
         lower = by_certificate.start
         upper = _upper(session, table, min(by_certificate.tick, point.tick))
     source = get_source_item(session, table.source_id)
-    specs = tuple(_specs(session, table, point))
-    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec), specs)
+    firsts, specs = zip(*_specs(session, table, point), strict=True)
+    return Scope(source, table, point, lower, upper, reached, certificate, partitions_of(point.spec), specs, firsts)
 
 
-def _specs(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tuple[Position, TableSpec]]:
+def _specs(session: Session, table: TableItem, point: ReadPoint) -> Iterator[tuple[int, tuple[Position, TableSpec]]]:
     """The specs up to the point's tick. A change that does not affect rows is left out."""
     before: TableSpec | None = None
     for version in versions_of(session, table.id):
         spec, first = version.spec.handled_as(point.spec), version.first_tick
         if first <= point.tick and spec != before:
-            yield table.start if first == FIRST_TICK else _tick(session, table, first).lower, spec
+            yield first, (table.start if first == FIRST_TICK else _tick(session, table, first).lower, spec)
             before = spec
 
 
 def _point(session: Session, table: TableItem, certificate: Certificate | None) -> ReadPoint:
-    """Read at the cutover's tick if possible, else at the newest one: rows never change or go."""
+    """Read at the cutover's tick if possible, else at the newest one."""
     if certificate is not None:
         try:
             return table_read_point(session, table.id, tick=certificate.tick)

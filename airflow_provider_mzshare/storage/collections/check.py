@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.storage.collections import log as deltalog
+from airflow_provider_mzshare.storage.collections.collection import KEY_PROPERTY
 from airflow_provider_mzshare.storage.collections.damage import Added, Damage, LogCheck
 from airflow_provider_mzshare.storage.collections.faults import warehouse_fault
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
@@ -28,7 +30,8 @@ class Known:
     """What the catalog says of a collection.
 
     :param ticks: versions of the log, and the times of the ticks that they carry.
-    :param rows: in all of them together, and the sum of their hashes, by the version of the hash that they have.
+    :param rows: in all of them together, and the sum of their hashes, by the version of the hash that they have. Where
+        rows change, both are what the commits have added, less what they have taken away.
     :param first: the oldest version that a read may still ask for.
     :param columns: from which tick on its rows have which columns, oldest first; all that there are, where it is empty.
         Compaction gives rows the columns that came later, as NULL: these were not hashed.
@@ -75,9 +78,11 @@ class _Check:
         self._id, self._known, self._deep, self._to = collection_id, known, deep, to
         self._files = deltalog.open_filesystem(collection_uri(root, collection_id))
         self._rows = self._hash = self._bytes = 0
+        self._changes_rows = False
 
     def run(self) -> Checked:
         log = LogCheck(self._files)
+        self._changes_rows = KEY_PROPERTY in log.properties()
         newest = log.newest if self._to is None else self._to
         damages = [*log.damages, *self._disagreeing(log)]
         first = min(newest, max(log.base, self._known.first if self._known else newest))
@@ -134,18 +139,23 @@ class _Check:
                 self._hash = (self._hash + sum(hash_table(part, version) for part in self._parts(batch))) % MODULUS
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | pa.Table]:
-        """The batch's rows with the columns that they had when they were written."""
+        """The batch's rows with the columns that were hashed: those that they had when they were written. Where rows
+        change, system columns are left out, because a commit tells by how much it has changed the sum of the others.
+        """
         columns = self._known.columns if self._known else ()
+        left_out = system_names(batch.schema.names) if self._changes_rows else ()
         if not columns:
-            yield batch
+            yield batch.select([name for name in batch.schema.names if name not in left_out])
         rows, tick = pa.Table.from_batches([batch]), pc.field(UNHASHED)
         for number, (first, names) in enumerate(columns, start=1):
             within = (tick >= first) & (tick < columns[number][0]) if number < len(columns) else tick >= first
-            yield rows.filter(within).select([name for name in rows.schema.names if name in names])
+            kept = [name for name in rows.schema.names if name in names and name not in left_out]
+            yield rows.filter(within).select(kept)
 
     def _sums(self) -> Iterator[Damage]:
         assert self._known is not None
         if self._rows != self._known.rows:
             yield Damage("its files", f"hold {self._rows} rows, where the catalog knows of {self._known.rows}")
-        elif self._hash != self._known.hash:
+        elif self._hash != self._known.hash and not (self._changes_rows and self._known.columns):
+            # A row that is taken away is hashed with the columns of that time, not with those of its own.
             yield Damage("its files", "hold other rows than were written: the sums of their hashes differ")

@@ -149,6 +149,17 @@ class LogCheck:
                 found |= _adds(entry)
         return found
 
+    def properties(self) -> Mapping[str, str]:
+        """Those of the table, as the newest entry or else the oldest checkpoint has them."""
+        for version in sorted(self.entries, reverse=True):
+            for action in self.entries[version].actions:
+                if "metaData" in action:
+                    return dict(action["metaData"].get("configuration") or {})
+        path = self.listed.checkpoints.get(self.base)
+        columns = log.checkpoint_columns(self._files, path, ("metaData",)) if path else None
+        rows = columns.column("metaData").to_pylist() if columns is not None else []
+        return next((dict(row["configuration"] or {}) for row in rows if row), {})
+
     def _of_checkpoint(self) -> dict[str, Added]:
         columns = log.checkpoint_columns(self._files, self.listed.checkpoints[self.base], ("add",))
         rows = columns.column("add").to_pylist() if columns is not None else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 from operator import or_
@@ -38,6 +38,15 @@ class PlacedRows:
     def between(self, lane: Lane, lower: int, upper: int) -> Sequence[pa.RecordBatch]:
         """All columns of the rows in ``[lower, upper)`` of a lane, in no order."""
         return list(self._read(self._schema.names, self._within(lane, lower, upper)).to_batches())
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All columns of all rows, a batch at a time, in no order."""
+        if self._snapshot is None:
+            return
+        try:
+            yield from self._snapshot.scan(self._schema.names)
+        except (OSError, pa.ArrowException) as error:
+            raise WarehouseUnreachable(self._id, brief(error)) from error
 
     def first_outside(self, covered: Mapping[Lane, tuple[int, int]]) -> tuple[Any, ...] | None:
         """The place of the first row that is in none of the ranges."""

@@ -13,7 +13,7 @@ from airflow_provider_mzshare.connectors.load_generator.specs import LoadGenerat
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
-from airflow_provider_mzshare.control.lifecycle.verification import VerificationFailed
+from airflow_provider_mzshare.control.lifecycle.verified import VerificationFailed
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position

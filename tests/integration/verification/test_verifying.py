@@ -13,9 +13,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from airflow_provider_mzshare.connectors.kafka import records
 from airflow_provider_mzshare.control.catalog.database.models import CertificateRow
 from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
-from airflow_provider_mzshare.control.lifecycle import verification
+from airflow_provider_mzshare.control.lifecycle import record_check
 from airflow_provider_mzshare.control.lifecycle.progress import Progress
-from airflow_provider_mzshare.control.lifecycle.verification import VerificationFailed
+from airflow_provider_mzshare.control.lifecycle.verified import VerificationFailed
 from airflow_provider_mzshare.core.specs import Include, TableSpec
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.errors import NotReadable, UnknownHashVersion
@@ -83,7 +83,7 @@ def test_a_table_is_exact_from_its_backfill_to_the_tick_of_its_cutover(
     table_id = backfilled(kafka, pipeline)
     before, seen = groups(kafka), list[Progress]()
     monkeypatch.setattr(records, "MESSAGES", 4)
-    monkeypatch.setattr(verification, "cut", partial(verification.cut, offsets=7))
+    monkeypatch.setattr(record_check, "cut", partial(record_check.cut, offsets=7))
 
     verified = pipeline.verify(table_id, report=seen.append)
 

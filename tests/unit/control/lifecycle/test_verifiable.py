@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate
+from airflow_provider_mzshare.control.lifecycle.upstream_parts import cut
 from airflow_provider_mzshare.control.lifecycle.verifiable import Scope, Segment
-from airflow_provider_mzshare.control.lifecycle.verification import cut
 from airflow_provider_mzshare.core.positions import Position
 
 SOURCE: Any = SimpleNamespace(place=PARTITIONED)
