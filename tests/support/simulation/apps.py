@@ -22,10 +22,12 @@ from airflow_provider_mzshare.core.ticklog.state import (
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict
 from airflow_provider_mzshare.storage.apps.backfill_steps import cut_group, rearmost
 from tests.support.simulation.catalog import FOUND_NO_ROOM
+from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant
+from tests.support.simulation.steps import IDLE, CannotWrite, NoRoom, PlanAgain, Steps, written
 from tests.support.simulation.tables import collection_id
 from tests.support.simulation.topic import ROLES, part, prefix
-from tests.support.simulation.writing import IDLE, CannotWrite, NoRoom, PlanAgain, Steps, Writer, written
+from tests.support.simulation.writing import Writer
 
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
@@ -76,6 +78,7 @@ class Ingestion:
         yield
         rows = topic.read(tick.lower, tick.upper)
         yield
+        yield from self._writer.keyed.tidy()
         outcomes: dict[ItemId, Outcome] = {}
         for table, spec in members:
             try:
@@ -163,6 +166,7 @@ class Backfill:
         made_with = {table.table_id: catalog.spec_at(table.table_id, group.first.number) for table in tables}
         rows = self._read(group)
         yield
+        yield from self._writer.keyed.tidy()
         outcomes: dict[ItemId, Outcome] = {}
         for table in tables:
             try:
@@ -195,6 +199,8 @@ class Backfill:
             for role in ROLES:
                 name = collection_id(table, role)
                 after = max(held, catalog.numbers.get(planned[name], 0))
+                if self._world.mutant is Mutant.PART_APPLIED_AGAIN and isinstance(catalog.delta[name], KeyedDelta):
+                    after = 0
                 due = part(rows & ~prefix(table.start), role)
                 if after >= group.first.number and self._world.mutant is not Mutant.NO_AFTER_FILTER:
                     due &= ~prefix(catalog.ticks[after - 1].upper)
