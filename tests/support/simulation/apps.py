@@ -119,6 +119,8 @@ class Backfill:
     def __init__(self, world: World, backfill: BackfillId, job: JobId, faults: bool) -> None:
         self._world, self._id, self._job = world, backfill, job
         self._writer = Writer(world, faults)
+        self._at_least = 0
+        """A tick that the next group must reach, since a collection holds it already."""
 
     def run(self) -> Steps:
         catalog = self._world.catalog
@@ -150,7 +152,7 @@ class Backfill:
         planned = {name: catalog.delta[name].stored(self._app(name)) for name in names}
         stored = max(catalog.numbers[time] if time else 0 for time in planned.values())
         specs = {} if self._world.mutant is Mutant.GROUP_ACROSS_SPECS else catalog.specs
-        last = rearmost(mine, specs, at_least=stored)
+        last = rearmost(mine, specs, at_least=self._at_least)
         tables = [mine[table_id] for table_id in sorted(last.table_ids)]
         ticks = catalog.ticks_from(last.first, head)
         if not ticks or stored > ticks[-1].number:
@@ -160,8 +162,13 @@ class Backfill:
             ticks,
             max_records=self._world.random.choice(self._world.group_sizes),
             before=last.before,
-            at_least=0 if self._world.mutant is Mutant.STORED_AHEAD_IGNORED else stored,
+            at_least=self._at_least,
         )
+        if stored > group.number and self._world.mutant is not Mutant.STORED_AHEAD_IGNORED:
+            # Whoever wrote it may have moved the tables since they were looked at, and changed specs lie between.
+            self._at_least = stored
+            return
+        self._at_least = 0
         yield
         made_with = {table.table_id: catalog.spec_at(table.table_id, group.first.number) for table in tables}
         rows = self._read(group)
