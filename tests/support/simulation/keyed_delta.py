@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from tests.support.simulation.delta import Delta, Entry
-from tests.support.simulation.keyed import HASH_MASK, Files, Row, compaction, expected, hashed
+from tests.support.simulation.keyed import FENCE, HASH_MASK, Files, Row, compaction, expected, hashed
 from tests.support.simulation.mutants import Violation
 
 
@@ -56,7 +56,7 @@ class KeyedDelta(Delta):
 
     @property
     def without_effect(self) -> int:
-        """Events of ticks that no commit carries."""
+        """Events of ticks that no commit with rows carries."""
         return reduce(or_, (events for _, _, events in self._quiet), 0)
 
     def append(self, entry: Entry) -> None:
@@ -67,7 +67,8 @@ class KeyedDelta(Delta):
         files = {name: rows for name, rows in self.files[-1].items() if name not in change.removed}
         self.files.append({**files, **change.added})
         self._counted, self._hashed = self._counted + change.rows, (self._hashed + change.hash) & HASH_MASK
-        self._quiet = [one for one in self._quiet if one[1] < entry.first or entry.time < one[0]]
+        if change is not FENCE:
+            self._quiet = [one for one in self._quiet if one[1] < entry.first or entry.time < one[0]]
         self._check()
         if 0 < entry.time <= stored:
             raise Violation(f"{self.name}: {entry.time} comes after {stored}")

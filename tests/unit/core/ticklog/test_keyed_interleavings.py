@@ -72,7 +72,7 @@ AT_LEAST = {
     "compactions unclear": 2,
     "cutovers of keyed tables": 300,
     "resumed after an unclear keyed commit": 10,
-    "landed late": 40,
+    "landed late": 20,
     "swaps": 100,
     "topic compactions": 100,
     "reads inside a group": 20,
