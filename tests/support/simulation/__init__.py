@@ -5,7 +5,7 @@ the real ones; catalog and Delta log are lists in memory that behave as the real
 ``Mutant`` leaves one rule out, to show that the check finds it.
 """
 
-from tests.support.simulation.mutants import Mutant, Violation
-from tests.support.simulation.world import World, run
+from tests.support.simulation.mutants import KEYED, Mutant, Violation
+from tests.support.simulation.world import KEYED_KINDS, World, run
 
-__all__ = ["Mutant", "Violation", "World", "run"]
+__all__ = ["KEYED", "KEYED_KINDS", "Mutant", "Violation", "World", "run"]

@@ -1,17 +1,19 @@
-"""Replay one seed and tell what happened: ``python -m tests.support.simulation SEED [MUTANT]``."""
+"""Replay one seed and tell what happened: ``python -m tests.support.simulation [keyed] SEED [MUTANT]``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, TableState, Tick
-from tests.support.simulation import Mutant, Violation, World
+from tests.support.simulation import KEYED, KEYED_KINDS, Mutant, Violation, World
 from tests.support.simulation.catalog import Catalog
 from tests.support.simulation.delta import Delta
+from tests.support.simulation.keyed import APPEND
+from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.topic import Topic
 
 TOLD: dict[type, tuple[str, ...]] = {
@@ -20,6 +22,7 @@ TOLD: dict[type, tuple[str, ...]] = {
         "retire", "mint", "mint_empty", "begin_attempt", "spare_attempt", "commit", "follow",
     ),
     Delta: ("append", "send", "land", "lose"),
+    KeyedDelta: ("append", "put", "put_late"),
     Topic: ("produce", "add_partition", "compact"),
 }  # fmt: skip
 
@@ -66,11 +69,11 @@ def short(value: object) -> str:
     return str(value) if isinstance(value, Position) else repr(value)
 
 
-def main(seed: int, mutant: Mutant) -> int:
+def main(seed: int, mutant: Mutant, kinds: Sequence[str]) -> int:
     for of, names in TOLD.items():
         for name in names:
             setattr(of, name, told(of, name))
-    world = World(seed, mutant)
+    world = World(seed, mutant, kinds)
     try:
         world.run()
         world.check()
@@ -82,4 +85,8 @@ def main(seed: int, mutant: Mutant) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), Mutant[sys.argv[2].upper()] if len(sys.argv) > 2 else Mutant.NONE))
+    arguments = sys.argv[1:]
+    chosen = Mutant[arguments[-1].upper()] if not arguments[-1].isdigit() else Mutant.NONE
+    is_keyed = arguments[0] == "keyed" or chosen in KEYED
+    seed_at = int(arguments[0] == "keyed")
+    sys.exit(main(int(arguments[seed_at]), chosen, KEYED_KINDS if is_keyed else (APPEND,)))

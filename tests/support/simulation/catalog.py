@@ -10,6 +10,8 @@ from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, spec_versions
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Minted, Outcome, TableState, Tick, Written
+from tests.support.simulation.keyed import APPEND
+from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.tables import TOPIC_ID, Tables, changed
 from tests.support.simulation.topic import Topic, part, prefix
@@ -27,8 +29,8 @@ class Swap:
 class Catalog(Tables):
     """Ticks and backfills, on top of the tables."""
 
-    def __init__(self, chance: random.Random, topic: Topic, mutant: Mutant) -> None:
-        super().__init__(chance, topic, mutant)
+    def __init__(self, chance: random.Random, topic: Topic, mutant: Mutant, kinds: Sequence[str] = (APPEND,)) -> None:
+        super().__init__(chance, topic, mutant, kinds)
         self.swaps: dict[ItemId, list[Swap]] = {}
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -45,6 +47,9 @@ class Catalog(Tables):
         if self._mutant is Mutant.INEXACT_CUTOVER:
             minted = replace(minted, joins=tuple(self._nearly_joining(lower)))
         self._count_mint(minted)
+        both = {**self.state.tables, **self.state.replacements}
+        arrived = [both[t] for t in (*minted.joins, *minted.swaps) if both[t].status == "converging"]
+        self.counts["cutovers of keyed tables"] += any(self.kinds[t.table_id] != APPEND for t in arrived)
         for table_id in minted.swaps:
             swap = Swap(self.state.tables[table_id], minted.tick.mz_timestamp)
             self.swaps.setdefault(table_id, []).append(swap)
@@ -155,9 +160,26 @@ def check_content(catalog: Catalog, name: CollectionId, version: int, upper: Pos
     """What the topic's compaction has removed may be there or not; nothing else may be missing or too much."""
     table_id, _, role = name.split("/")
     wanted = part(prefix(upper) & ~prefix(catalog.starts[ItemId(table_id)][0]), role)
-    found = catalog.delta[name].content[version]
-    if (wanted ^ found) & ~(catalog.topic.gone & wanted):
+    delta = catalog.delta[name]
+    found = delta.content[version]
+    if isinstance(delta, KeyedDelta):
+        check_keyed(catalog, delta, version, wanted)
+    elif (wanted ^ found) & ~(catalog.topic.gone & wanted):
         raise Violation(f"{name} up to {upper}: {found & ~wanted:b} too much, {wanted & ~found:b} missing")
+
+
+def check_keyed(catalog: Catalog, delta: KeyedDelta, version: int, wanted: int) -> None:
+    """A tick that has changed no row may be without a commit. So the rows are compared: with the events that were
+    applied, those that were read and changed nothing, and all others that are still in the topic."""
+    applied, rows = delta.content[version], delta.rows[version]
+    if too_much := applied & ~wanted:
+        raise Violation(f"{delta.name} version {version}: {too_much:b} too much")
+    right = delta.expected(applied | (wanted & (delta.without_effect | ~catalog.topic.gone)))
+    if rows != right:
+        raise Violation(f"{delta.name} version {version}: rows are {sorted(rows)}, not {sorted(right)}")
+    counted = sum(one.rows for one in catalog.commits[CollectionId(delta.name)] if one.version <= version)
+    if counted != len(rows):
+        raise Violation(f"{delta.name} version {version}: the catalog counts {counted} rows, there are {len(rows)}")
 
 
 def check_specs(catalog: Catalog, name: CollectionId) -> None:

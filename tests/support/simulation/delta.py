@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.support.simulation.keyed import Change
 from tests.support.simulation.mutants import Violation
 
 
@@ -15,6 +16,7 @@ class Entry(NamedTuple):
     :param first: the time of the first tick it carries.
     :param rows: see topic.py.
     :param spec: the version of the spec that they were made with.
+    :param change: of a keyed collection: its files.
     """
 
     app: str
@@ -22,6 +24,7 @@ class Entry(NamedTuple):
     first: int
     rows: int
     spec: int = 0
+    change: Change | None = None
 
 
 class Delta:
@@ -50,8 +53,11 @@ class Delta:
         before = self.content[-1]
         if before & entry.rows:
             raise Violation(f"{self.name}: rows {before & entry.rows:b} are there twice")
+        self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
         self.entries.append(entry)
-        self.content.append(before | entry.rows)
+        self.content.append(self.content[-1] | entry.rows)
         self.made_with[entry.spec] = self.made_with.get(entry.spec, 0) | entry.rows
         if entry.time:
             self._stored[entry.app] = entry.time

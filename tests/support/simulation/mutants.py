@@ -38,6 +38,18 @@ class Mutant(Enum):
     NEWEST_SPEC = "whoever executes a tick takes the newest spec"
     GROUP_ACROSS_SPECS = "a group goes on where the spec changes"
     READ_WITH_NEWEST_SPEC = "a read as of a tick takes the newest spec"
+    # Keyed collections.
+    PLAN_SENT_AGAIN = "a plan that was refused is sent again at the next version"
+    CLIENT_SENDS_AGAIN = "the client of the log sends what was refused again by itself, unless a tick came between"
+    INSERTS_APPENDED = "a plan that only adds rows is appended, whatever the newest version is"
+    UNCLEAR_MEANS_FAILED = "after an unclear answer the plan is made anew without a look at the stored tick"
+    REPLANNED_ON_ANY_TICK = "a group that was refused is planned anew on whatever tick is there by then"
+    PART_APPLIED_AGAIN = "a group is applied to a keyed collection that holds part of it"
+    FOLDED_BY_PLACE = "the events of a group are folded by place alone"
+    PLANNED_ON_OLDER = "the rows are read at an older version than the one that is compared and put upon"
+    STALE_COMPACTION = "a compaction is put on the newest version without a look at its files"
+    KEYED_NOT_FORCED = "the forced commit to a keyed collection is left out when it has no events"
+    NO_FENCE_WITHOUT_EFFECT = "the forced commit to a keyed collection is left out when its events change no row"
     # Cutover.
     INEXACT_CUTOVER = "a table is cut over where its position has reached the tick's lower on some partition only"
     ARMED_BEFORE_HISTORY = "a cutover is armed before the history is complete"
@@ -46,3 +58,21 @@ class Mutant(Enum):
     GROUPS_READ_INSIDE = "a read as of a time inside a group is answered"
     SWAP_CHANGES_ANSWERS = "after a swap the new generation answers for the time before it"
     COMMITTED_TICKS_ONLY = "a read looks at committed ticks only, while a backfill is ahead"
+
+
+KEYED = frozenset(
+    {
+        Mutant.PLAN_SENT_AGAIN,
+        Mutant.CLIENT_SENDS_AGAIN,
+        Mutant.INSERTS_APPENDED,
+        Mutant.UNCLEAR_MEANS_FAILED,
+        Mutant.REPLANNED_ON_ANY_TICK,
+        Mutant.PART_APPLIED_AGAIN,
+        Mutant.FOLDED_BY_PLACE,
+        Mutant.PLANNED_ON_OLDER,
+        Mutant.STALE_COMPACTION,
+        Mutant.KEYED_NOT_FORCED,
+        Mutant.NO_FENCE_WITHOUT_EFFECT,
+    }
+)
+"""They show only in a world with keyed tables."""

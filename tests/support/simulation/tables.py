@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
@@ -20,6 +21,8 @@ from airflow_provider_mzshare.core.ticklog.state import (
 )
 from airflow_provider_mzshare.errors import NotResumable
 from tests.support.simulation.delta import Delta
+from tests.support.simulation.keyed import APPEND
+from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, Topic
 
@@ -38,8 +41,8 @@ def changed(state: SourceState, **changes: object) -> SourceState:
 
 
 class Tables:
-    def __init__(self, chance: random.Random, topic: Topic, mutant: Mutant) -> None:
-        self._random, self.topic, self._mutant = chance, topic, mutant
+    def __init__(self, chance: random.Random, topic: Topic, mutant: Mutant, kinds: Sequence[str] = (APPEND,)) -> None:
+        self._random, self.topic, self._mutant, self._kinds = chance, topic, mutant, kinds
         self.state = SourceState(ItemId("u1"), "active", TOPIC_ID, topic.end)
         self.ticks: list[Tick] = []
         """As they were minted, by number."""
@@ -51,11 +54,14 @@ class Tables:
         """Where a table begins, and the first tick that is its own."""
         self.specs: dict[ItemId, list[int]] = {}
         """The first ticks of the versions of each table's spec."""
+        self.kinds: dict[ItemId, str] = {}
         self.counts: Counter[str] = Counter()
         """What has happened, to show that it does."""
         self.fenced_changes: list[str] = []
         """Changes by a holder that had lost its lease: there must be none."""
         self.presumed_dead: set[JobId] = set()
+        self.unclear: set[CollectionId] = set()
+        """Keyed collections whose writer gave up without knowing what became of its last commit."""
         self.readable_since: dict[tuple[ItemId, int], int] = {}
         """Of tables that were healed: what could be read of them stays so."""
         self._clock = 1000
@@ -108,6 +114,7 @@ class Tables:
             self._ids += 1
             table_id = ItemId(f"u{self._ids}")
             self.starts[table_id] = (arrival.position, arrival.first_tick)
+            self.kinds[table_id] = self._random.choice(self._kinds) if len(self._kinds) > 1 else self._kinds[0]
             self.specs[table_id] = [spec_versions.FIRST_TICK]
             tables[table_id] = TableState(
                 table_id,
@@ -163,6 +170,9 @@ class Tables:
             self.readable_since[table_id, table.generation] = table.since
         self.counts["heals"] += heals
         self.counts["second heals"] += heals and self._heals[table_id] == 2
+        unclear = self.unclear & {collection_id(table, "data")}
+        self.counts["resumed after an unclear keyed commit"] += bool(unclear)
+        self.unclear -= unclear
         return True
 
     def resnapshot(self, table_id: ItemId) -> bool:
@@ -243,7 +253,10 @@ class Tables:
         generation = self._generations[table_id] = self._generations.get(table_id, 0) + 1
         for role in ROLES:
             name = CollectionId(f"{table_id}/{generation}/{role}")
-            self.delta[name], self.commits[name] = Delta(name), []
+            kind = self.kinds[table_id]
+            is_keyed = role == "data" and kind != APPEND
+            self.delta[name] = KeyedDelta(name, kind, self.ticks) if is_keyed else Delta(name)
+            self.commits[name] = []
         return generation
 
     def _write(self, **changes: object) -> None:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from airflow_provider_mzshare.core.ids import BackfillId, JobId
 from tests.support.simulation.apps import Backfill, Ingestion
 from tests.support.simulation.catalog import Catalog
+from tests.support.simulation.keyed import APPEND, SUM, UPSERT
+from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.reading import Reads
+from tests.support.simulation.steps import IDLE, Steps
+from tests.support.simulation.tables import collection_id
 from tests.support.simulation.topic import Topic
-from tests.support.simulation.writing import IDLE, Steps
 
 ROUNDS = 150
+KEYED_KINDS = (SUM, SUM, UPSERT, APPEND)
 REST_ROUNDS = 300
 """After the faults, everything is at rest within so many."""
 
@@ -24,7 +28,9 @@ class App:
 
 
 class World:
-    def __init__(self, seed: int, mutant: Mutant = Mutant.NONE) -> None:
+    """:param kinds: of its tables; each gets one of them by chance."""
+
+    def __init__(self, seed: int, mutant: Mutant = Mutant.NONE, kinds: Sequence[str] = (APPEND,)) -> None:
         self.random = random.Random(seed)
         self.mutant = mutant
         chance = self.random.random
@@ -37,14 +43,19 @@ class World:
         self.topic = Topic(self.random)
         if chance() < 0.3:
             self.topic.produce()
-        self.catalog = Catalog(self.random, self.topic, mutant)
+        self.catalog = Catalog(self.random, self.topic, mutant, kinds)
         self.reads = Reads(self.catalog, mutant)
+        self._events = _WEIGHED_KEYED if set(kinds) - {APPEND} else _WEIGHED
         self.apps: list[App] = []
         self.is_full = False
         """The disk of all collections."""
         self.rest = 0
         """How many rounds it took to come to rest."""
         self._jobs = 0
+
+    def fate(self) -> float:
+        """Of a commit: from 1 on it is answered."""
+        return self.random.random() / self.fault_rate
 
     # ── apps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -68,7 +79,8 @@ class World:
     def run(self) -> None:
         self.catalog.create_tables(self.random.randint(1, 2))
         self.start(None)
-        for event in self.random.choices(EVENTS, WEIGHTS, k=ROUNDS):
+        events, weights = zip(*self._events, strict=True)
+        for event in self.random.choices(events, weights, k=ROUNDS):
             event(self)
         self.settle()
 
@@ -139,6 +151,14 @@ class World:
     def _upkeep(self) -> None:
         self.random.choice(list(self.catalog.delta.values())).upkeep()
 
+    def _compact_keyed(self) -> None:
+        """By somebody who loads, writes and puts at once: for all others a version that they have not seen."""
+        both = (*self.catalog.state.tables.values(), *self.catalog.state.replacements.values())
+        found = [self.catalog.delta[collection_id(table, "data")] for table in both]
+        keyed = [delta for delta in found if isinstance(delta, KeyedDelta)]
+        if keyed:
+            self.random.choice(keyed).upkeep()
+
     def _add_partition(self) -> None:
         self.catalog.counts["partitions added"] += self.topic.add_partition()
 
@@ -194,8 +214,8 @@ class World:
             raise Violation("; ".join(self.catalog.fenced_changes))
 
 
-def run(seed: int, mutant: Mutant = Mutant.NONE) -> World:
-    world = World(seed, mutant)
+def run(seed: int, mutant: Mutant = Mutant.NONE, kinds: Sequence[str] = (APPEND,)) -> World:
+    world = World(seed, mutant, kinds)
     world.run()
     world.check()
     return world
@@ -223,4 +243,5 @@ _WEIGHED: list[tuple[Callable[[World], None], int]] = [
     (World._read, 12),
     (World._fill_or_free, 2),
 ]
-EVENTS, WEIGHTS = zip(*_WEIGHED, strict=True)
+_WEIGHED_KEYED = [*_WEIGHED, (World._compact_keyed, 20), (World._start_another, 6), (World._land, 6)]
+"""A plan has one slot, so more is done to take it away."""

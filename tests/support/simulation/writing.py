@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.keyed_commits import GroupGoal, TickGoal
 from airflow_provider_mzshare.core.ticklog.rules import ATTEMPTS_TOGETHER
 from airflow_provider_mzshare.core.ticklog.state import Tick, Written
 from airflow_provider_mzshare.errors import CatalogBehind, Fenced, LogConflict
 from tests.support.simulation.delta import Delta, Entry
+from tests.support.simulation.keyed_delta import KeyedDelta
+from tests.support.simulation.keyed_writing import KeyedWriter, Task
 from tests.support.simulation.mutants import Mutant
+from tests.support.simulation.steps import CannotWrite, Committing, NoRoom, PlanAgain, Steps, written
 
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
-
-IDLE = "idle"
-"""Yielded by an app that has nothing to do now."""
-Steps = Generator[Any, None, None]
-Committing = Generator[Any, None, Written | None]
-
-
-class PlanAgain(Exception):
-    """Another writer has committed since the group was planned."""
-
-
-class CannotWrite(Exception):
-    pass
-
-
-class NoRoom(Exception):
-    """The disk is full: nobody's failure, and nothing that is counted."""
 
 
 class Writer:
@@ -40,6 +26,7 @@ class Writer:
     def __init__(self, world: World, faults: bool) -> None:
         self._world, self._faults = world, faults
         self._mutant = world.mutant
+        self.keyed = KeyedWriter(world, faults)
         self._own: set[CollectionId] = set()
         """Collections with a commit of this writer: the first one is made even without rows, so that a late one of
         another writer conflicts."""
@@ -49,6 +36,9 @@ class Writer:
 
     def commit_tick(self, name: CollectionId, tick: Tick, rows: int, spec: int) -> Committing:
         delta, time, failures = self._world.catalog.delta[name], tick.mz_timestamp, 0
+        if isinstance(delta, KeyedDelta):
+            task = Task(name, TickGoal(time), (tick,), rows, spec, again=tick.attempts > 1)
+            return (yield from self.keyed.commit(delta, task))
         force = tick.attempts > 1 and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED
         while True:
             loaded, stored = delta.loaded(name), delta.stored(name)
@@ -96,6 +86,10 @@ class Writer:
         """Add the ticks after the planned version, while that is the stored one."""
         delta, time, failures = self._world.catalog.delta[name], group.mz_timestamp, 0
         first = group.after(after).mz_timestamp if after < group.number else time
+        if isinstance(delta, KeyedDelta):
+            ticks = tuple(tick for tick in group.ticks if tick.mz_timestamp >= first)
+            yield from self.keyed.commit(delta, Task(name, GroupGoal(time, planned or None), ticks, rows, spec))
+            return
         while True:
             loaded, stored = delta.loaded(app), delta.stored(app)
             if stored == time:
@@ -128,7 +122,7 @@ class Writer:
         """False when an error is all that came back, whatever it means."""
         if self._world.is_full:
             self._find_no_room(delta, entry)
-        fate = self._world.random.random() / self._world.fault_rate if self._faults else 1.0
+        fate = self._world.fate() if self._faults else 1.0
         if fate >= 1.0:
             delta.append(entry)
             return True
@@ -154,16 +148,3 @@ class Writer:
 
     def _written(self, name: CollectionId, delta: Delta, time: int) -> Written:
         return written(self._world, name, delta, delta.version_of(time))
-
-
-def written(world: World, name: CollectionId, delta: Delta, version: int) -> Written:
-    entry = delta.entries[version - 1]
-    return Written(
-        name,
-        version,
-        rows=0,
-        hash="",
-        tick=world.catalog.numbers[entry.time],
-        mz_timestamp=entry.time,
-        first_timestamp=entry.first,
-    )

@@ -1,0 +1,110 @@
+"""Keyed rows: what a record does to its key, how a commit is planned, and what the rows have to be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from airflow_provider_mzshare.core.ticklog.state import Tick
+from tests.support.simulation.topic import MAX_PARTITIONS, WIDTH, prefix
+
+APPEND, UPSERT, SUM = "append", "upsert", "sum"
+"""Kinds of tables. A sum adds up the values of its key: it shows a record that was applied twice."""
+
+_RECORDS = range(MAX_PARTITIONS * WIDTH)
+KEY = [(record * 2654435761 >> 9) % 4 for record in _RECORDS]
+"""A key has records in all partitions."""
+DELETES = [(record * 40503 >> 5) % 4 == 0 for record in _RECORDS]
+HASH_MASK = (1 << 128) - 1
+
+Files = Mapping[str, tuple["Row", ...]]
+
+
+class Row(NamedTuple):
+    """``place`` is a system column: the record that last set the row."""
+
+    key: int
+    value: int
+    place: int
+
+
+class Change(NamedTuple):
+    """A commit's files. ``rows`` and ``hash`` are new minus old."""
+
+    removed: frozenset[str]
+    added: Files
+    rows: int
+    hash: int
+
+
+FENCE = Change(frozenset(), {}, 0, 0)
+
+
+def ordered(events: int, ticks: Iterable[Tick]) -> Iterator[int]:
+    """By tick, then by place."""
+    for tick in ticks:
+        yield from by_place(events & prefix(tick.upper) & ~prefix(tick.lower))
+
+
+def by_place(events: int) -> Iterator[int]:
+    while events:
+        lowest = events & -events
+        yield lowest.bit_length() - 1
+        events ^= lowest
+
+
+def hashed(rows: Iterable[Row]) -> int:
+    """Of key and visible columns."""
+    return sum(hash((row.key, row.value)) for row in rows) & HASH_MASK
+
+
+# ── what a writer does ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plan(kind: str, files: Files, events: Iterable[int], new_file: str) -> Change | None:
+    """The files with a changed row are written anew, as a merge does. None if no row changes."""
+    before = {row.key: row for rows in files.values() for row in rows}
+    after: dict[int, Row | None] = {}
+    for event in events:
+        key = KEY[event]
+        after[key] = _applied(kind, after[key] if key in after else before.get(key), event)
+    changed = {key: row for key, row in after.items() if row != before.get(key)}
+    if not changed:
+        return None
+    touched = frozenset(name for name, rows in files.items() if any(row.key in changed for row in rows))
+    old = [before[key] for key in changed if key in before]
+    new = [row for row in changed.values() if row is not None]
+    kept = [row for name in touched for row in files[name] if row.key not in changed]
+    added = {new_file: (*kept, *new)} if kept or new else {}
+    return Change(touched, added, len(new) - len(old), (hashed(new) - hashed(old)) & HASH_MASK)
+
+
+def _applied(kind: str, row: Row | None, event: int) -> Row | None:
+    if DELETES[event]:
+        return None
+    if kind == UPSERT:
+        return Row(KEY[event], event % 2, event)
+    return Row(KEY[event], (row.value if row else 0) + (1 << event), event)
+
+
+def compaction(files: Files, inputs: Iterable[str], new_file: str) -> Change:
+    names = frozenset(inputs)
+    return Change(names, {new_file: tuple(row for name in sorted(names) for row in files[name])}, 0, 0)
+
+
+# ── what has to come out ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def expected(kind: str, events: int, ticks: Sequence[Tick]) -> frozenset[Row]:
+    """From all events at once, and by no code of the writer's but the order: the last word of each key."""
+    since_delete: dict[int, list[int]] = {}
+    for event in ordered(events, ticks):
+        if DELETES[event]:
+            since_delete[KEY[event]] = []
+        else:
+            since_delete.setdefault(KEY[event], []).append(event)
+    return frozenset(
+        Row(key, live[-1] % 2 if kind == UPSERT else sum(1 << event for event in live), live[-1])
+        for key, live in since_delete.items()
+        if live
+    )

@@ -1,0 +1,98 @@
+"""Schedules of keyed tables, step by step: each is harmless, and shows what one left-out rule would do."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from tests.support.simulation import Mutant, Violation
+from tests.support.simulation.keyed import DELETES, KEY, SUM, by_place
+from tests.support.simulation.keyed_delta import KeyedDelta
+from tests.support.simulation.script import Script
+from tests.support.simulation.topic import part, prefix
+from tests.support.simulation.world import App
+
+U2 = ItemId("u2")
+
+
+class KeyedScript(Script):
+    """Its tables add up the values of a key."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        super().__init__(mutant, SUM)
+
+    def data(self, table: str) -> KeyedDelta:
+        delta = self.catalog.delta[CollectionId(f"{table}/1/data")]
+        assert isinstance(delta, KeyedDelta)
+        return delta
+
+    def step_to_plan(self, app: App) -> None:
+        """Its files are written, and it is about to put."""
+        planned = self._planned()
+        self.step(app, lambda: self._planned() > planned)
+
+    def _planned(self) -> int:
+        return self.catalog.counts["keyed rows"] + self.catalog.counts["keyed rows of several ticks"]
+
+    def mint_quiet_and_loud(self) -> int:
+        """A pending tick with deletes of unknown keys, and events that change rows. Returns the latter."""
+        topic, known = self.world.topic, {row.key for row in self.data("u2").rows[-1]}
+        while True:
+            topic.produce()
+            events = part(prefix(topic.end) & ~prefix(self.catalog.state.upper), "data")
+            quiet = [event for event in by_place(events) if DELETES[event] and KEY[event] not in known]
+            loud = events & ~sum(1 << event for event in quiet)
+            if quiet and any(not DELETES[event] for event in by_place(loud)):
+                break
+        self.step(self.ingestion, lambda: bool(self.catalog.state.pending))
+        return loud
+
+
+def two_ingestions_read_a_tick_and_for_the_second_one_only_deletes_of_unknown_keys_are_left(mutant: Mutant) -> None:
+    script = KeyedScript(mutant)
+    loud = script.mint_quiet_and_loud()
+    zombie = script.ingestion
+    script.step_to_plan(zombie)
+    script.world.topic.gone |= loud
+    script.ingestion = script.world.start(None, faults=False)
+    script.step(script.ingestion, lambda: not script.catalog.state.pending)
+    script.world.reads.check(script.catalog.state.tables[U2], script.catalog.ticks[-1])
+    script.world.step(zombie, 50)
+    script.end()
+
+
+def a_commit_on_its_way_arrives_after_the_table_has_stalled_and_is_resumed(mutant: Mutant) -> None:
+    script = KeyedScript(mutant)
+    world, catalog = script.world, script.catalog
+    world.fault_rate = 1e-9
+    world.apps.remove(script.ingestion)
+    script.ingestion = world.start(None)
+    script.mint_quiet_and_loud()
+    script.step_to_plan(script.ingestion)
+    world.fate = lambda: 0.4  # type: ignore[method-assign]  # no answer comes, and the commit is on its way
+    script.step(script.ingestion, lambda: catalog.state.tables[U2].status == "stalled")
+    world.fate = lambda: 1.0  # type: ignore[method-assign]
+    script.tick()
+    assert catalog.resume(U2)
+    backfill = script.start_backfill()
+    script.step_to_plan(backfill)
+    assert script.data("u2").land()
+    script.step(backfill, lambda: catalog.state.tables[U2].next_tick == 4)
+    catalog.arm(max_lag=1)
+    script.end()
+    assert catalog.counts["resumed after an unclear keyed commit"] == 1
+
+
+TRACES = {
+    Mutant.NO_FENCE_WITHOUT_EFFECT: (
+        two_ingestions_read_a_tick_and_for_the_second_one_only_deletes_of_unknown_keys_are_left
+    ),
+    Mutant.REPLANNED_ON_ANY_TICK: a_commit_on_its_way_arrives_after_the_table_has_stalled_and_is_resumed,
+}
+
+
+@pytest.mark.parametrize("mutant", TRACES, ids=lambda mutant: mutant.name.lower())
+def test_the_trace_is_harmless_unless_the_rule_is_left_out(mutant: Mutant) -> None:
+    TRACES[mutant](Mutant.NONE)
+    with pytest.raises(Violation):
+        TRACES[mutant](mutant)
