@@ -68,6 +68,24 @@ class TableState:
     reason: str | None = None
     backfill_id: BackfillId | None = None
     """The backfill that brings it up to the log, while it is backfilling or converging."""
+    keyed: bool = False
+    """Its records change rows: its envelope does not append only."""
+    begun_at: int | None = None
+    """When the first read for this generation began; None before. Kept for keyed tables (see ``tombstones``)."""
+    known_from: Position = Position()
+    """Before this position its rows are not what they were: a compacted upstream had removed records by the time that
+    they were read."""
+
+
+@dataclass(frozen=True)
+class EndSeen:
+    """Where a compacted upstream ended at some time, and for how long it keeps tombstones (see ``tombstones``)."""
+
+    at: int
+    """No later than the moment of the end itself. Milliseconds, as ``tombstones.SteadyClock`` counts them."""
+    end: Position
+    kept_ms: int
+    lag_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,6 +128,8 @@ class SourceState:
     """The tables that take part in the pending ticks, or in the next tick."""
     compaction_asked: int = 0
     """How often maintenance has asked the holder to compact."""
+    ends: tuple[EndSeen, ...] = ()
+    """Where its upstream ended, oldest first; empty unless it is compacted and there are keyed tables."""
 
     @property
     def upper(self) -> Position:
