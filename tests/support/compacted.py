@@ -134,7 +134,9 @@ class Run:
         asked, end = self.now, self.broker.end()
         self.now += self.random.randrange(2)
         self.ends = tombstones.with_end(self.ends, EndSeen(asked, end, self.kept, self.broker.lag))
-        for table in self._over(SourceState(ItemId("u1"), "active", "", Position(), tables=self.tables, ends=self.ends)):
+        for table in self._over(
+            SourceState(ItemId("u1"), "active", "", Position(), tables=self.tables, ends=self.ends)
+        ):
             self._give_up(table.table_id)
 
     def _over(self, state: SourceState) -> list[TableState]:
@@ -183,7 +185,7 @@ class Run:
         return {table.table_id: Left("late")} if over else done
 
     def _check(self, table_id: ItemId) -> None:
-        """A row of a key that should be gone, and of which no other record follows, stays for ever: that must not be."""
+        """A row of a key that should be gone, with no other record to follow, stays for ever: that must not be."""
         position = self.tables[table_id].position
         should, has = self.broker.rows(position), self.rows[table_id]
         wrong = {key for key in has if key not in should} - self.broker.keys_from(position)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
+from airflow_provider_mzshare.connectors.base import Compaction, ReferenceInfo, Upstream
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
@@ -26,6 +26,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
 from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.errors import NameTaken, UnknownItem, UpstreamChanged
 
 _WITHOUT_HISTORY = "CREATE TABLE … WITH (SNAPSHOT = false), which begins at now, or a new source of the same topic"
@@ -51,6 +52,13 @@ class Checked(Generic[S]):
     """What the source offers; None if it was not asked, for example because the object exists already."""
     source_id: ItemId | None = None
     """The source that was asked; None for a source that the same transaction creates."""
+    compaction: Compaction | None = None
+    """How the upstream compacts, if a keyed table depends on it."""
+
+    @property
+    def kept_seconds(self) -> float | None:
+        """For how long an upstream that compacts keeps deletes."""
+        return None if self.compaction is None else self.compaction.kept_ms / 1000
 
 
 class Checks:
@@ -67,6 +75,9 @@ class Checks:
         self._found: dict[items.Name, items.Item | None] = {}
         self._states: dict[ItemId, SourceState] = {}
         self._starts: dict[ItemId, Position] = {}
+        self._compactions: dict[ItemId, Compaction | None] = {}
+        self._makes_keyed = False
+        """Whether the script makes a keyed table."""
         self._closing = ExitStack()
 
     def __enter__(self) -> Checks:
@@ -77,6 +88,7 @@ class Checks:
 
     def run(self, statements: Sequence[sql.Statement]) -> Iterator[Checked[Any]]:
         self._look_up(statements)
+        self._makes_keyed = any(map(_makes_keyed, statements))
         for statement in statements:
             if isinstance(statement, sql.Explain):
                 yield self._check(statement.statement, explained=True)
@@ -89,7 +101,7 @@ class Checks:
         statement = checked.statement
         if isinstance(statement, sql.CreateSource):
             if checked.start is not None:
-                self._names.make(statement.name, checked.references)
+                self._names.make(statement.name, Made(checked.references, checked.compaction))
         elif isinstance(statement, (sql.CreateTable, sql.CreateView)):
             if self._present(statement.name) is None:
                 self._names.make(statement.name)
@@ -122,7 +134,10 @@ class Checks:
             return Checked(statement, explained)  # nothing is created: an upstream that is away does not matter
         with open_upstream(self._connections, statement.spec) as upstream:
             found = upstream.inspect(kind_of(statement.spec).start(statement.spec))
-            return Checked(statement, explained, found.info.incarnation, found.start, references=upstream.references())
+            compaction = upstream.compaction() if self._makes_keyed else None
+            references = upstream.references()
+            incarnation = found.info.incarnation
+            return Checked(statement, explained, incarnation, found.start, references=references, compaction=compaction)
 
     def _refreshed(self, statement: sql.RefreshReferences, explained: bool) -> Checked[sql.RefreshReferences]:
         asked = statement.source
@@ -140,22 +155,22 @@ class Checks:
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _new_table(self, statement: sql.CreateTable, explained: bool) -> Checked[sql.CreateTable]:
-        made = self._names.behind(statement.source)
+        made, is_keyed = self._names.behind(statement.source), _makes_keyed(statement)
         if isinstance(made, Made):
-            return Checked(statement, explained, references=made.references)
+            compaction = made.compaction if is_keyed else None
+            return Checked(statement, explained, references=made.references, compaction=compaction)
         source = self._present(statement.source)
         is_taken = self._present(statement.name) is not None and not self._freeing
         if not isinstance(source, items.SourceItem) or is_taken:
             return Checked(statement, explained)
         state = self._state(source.id)
-        references = self._references(source)
+        asked = Checked(statement, explained, references=self._references(source), source_id=source.id)
+        asked = replace(asked, compaction=self._compaction(source) if is_keyed else None)
         if is_untouched(state):
             start = self._first_start(source)
-            incarnation = source.incarnation if start is not None else ""
-            return Checked(statement, explained, incarnation, start, references=references, source_id=source.id)
+            return replace(asked, incarnation=source.incarnation if start is not None else "", start=start)
         arrival = arrival_plans.create(state, str(statement.name), snapshot=statement.snapshot)
-        sizes = self._ask(source, state, arrival, looks=self._looks or explained)
-        return Checked(statement, explained, sizes=sizes, references=references, source_id=source.id)
+        return replace(asked, sizes=self._ask(source, state, arrival, looks=self._looks or explained))
 
     def _first_start(self, source: items.SourceItem) -> Position | None:
         """A source that began at the earliest record: look again where that is now. Asked once for all its tables."""
@@ -178,7 +193,8 @@ class Checks:
             source = items.get_source_item(session, table.source_id)
         state = self._state(source.id)
         sizes = self._ask(source, state, alter(state, table, statement), looks=self._looks or explained)
-        return Checked(statement, explained, sizes=sizes, source_id=source.id)
+        compaction = self._compaction(source) if state.tables[table.id].keyed else None
+        return Checked(statement, explained, sizes=sizes, source_id=source.id, compaction=compaction)
 
     def _new_subsources(self, statement: sql.AddSubsources, explained: bool) -> Checked[sql.AddSubsources]:
         made = self._names.behind(statement.source)
@@ -221,6 +237,11 @@ class Checks:
             self._offered[source.id] = upstream.references()
         return self._offered[source.id]
 
+    def _compaction(self, source: items.SourceItem) -> Compaction | None:
+        if source.id not in self._compactions:
+            self._compactions[source.id] = self._upstream(source).compaction()
+        return self._compactions[source.id]
+
     def _upstream(self, source: items.SourceItem) -> Upstream:
         """The upstream, opened once for all questions."""
         if source.id not in self._opened:
@@ -254,6 +275,12 @@ class Checks:
             with self._catalog.read() as session:
                 self._states[source_id] = load_state(session, get_source(session, source_id))
         return self._states[source_id]
+
+
+def _makes_keyed(statement: sql.Statement) -> bool:
+    """Does a statement make a table whose rows change?"""
+    plain = statement.statement if isinstance(statement, sql.Explain) else statement
+    return isinstance(plain, sql.CreateTable) and not envelope_named(plain.envelope).appends
 
 
 def is_untouched(state: SourceState) -> bool:

@@ -6,12 +6,14 @@ where something has changed since, nothing is done, and the plan has to be made 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus
 from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS, TRANSITIONS
@@ -20,6 +22,14 @@ from airflow_provider_mzshare.errors import NotResumable, StalePlan
 Way = Literal["share", "now", "backfill"]
 """``share``: nothing was read past its start. ``now``: it begins where the log ends. ``backfill``: it is behind."""
 Action = Literal["create", "resume", "resnapshot"]
+
+
+class TombstonesLost(NotResumable):
+    """A keyed table that may have missed a delete: reading on would keep a key that should be gone."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(table, f"it may have missed deletes that its upstream has removed ({tombstones.REASON})")
+        self.hint = f"mzshare sql {shlex.quote(f'ALTER TABLE {table} RESNAPSHOT')}, which reads it anew"
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,8 @@ def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
         raise NotResumable(table, "it joins at the next tick: there is nothing to resume")
     if found.status not in TRANSITIONS["resumed"]:
         raise NotResumable(table, f"it is {found.status}: there is nothing to resume")
+    if tombstones.may_have_missed(found, state.ends):
+        raise TombstonesLost(table)
     facts = _resume_facts(state, table_id)
     return Arrival(table, "backfill", found.position, found.next_tick, replaces, "resume", table_id, facts)
 

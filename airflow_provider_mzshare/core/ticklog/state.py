@@ -14,6 +14,8 @@ TableStatus = Literal["created", "backfilling", "converging", "live", "stalled",
 ``converging`` does so too, and joins at the first tick that begins where it stands."""
 SourceStatus = Literal["active", "stalled", "dropped"]
 
+_ORIGIN = Position()
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -72,19 +74,20 @@ class TableState:
     """Its records change rows: its envelope does not append only."""
     begun_at: int | None = None
     """When the first read for this generation began; None before. Kept for keyed tables (see ``tombstones``)."""
-    known_from: Position = Position()
+    known_from: Position = _ORIGIN
     """Before this position its rows are not what they were: a compacted upstream had removed records by the time that
     they were read."""
 
 
 @dataclass(frozen=True)
 class EndSeen:
-    """Where a compacted upstream ended at some time, and for how long it keeps tombstones (see ``tombstones``)."""
+    """Where an upstream ended at some time, and for how long it keeps tombstones (see ``tombstones``)."""
 
     at: int
     """No later than the moment of the end itself. Milliseconds, as ``tombstones.SteadyClock`` counts them."""
     end: Position
-    kept_ms: int
+    kept_ms: int | None
+    """None: it did not compact."""
     lag_ms: int = 0
 
 
@@ -129,7 +132,7 @@ class SourceState:
     compaction_asked: int = 0
     """How often maintenance has asked the holder to compact."""
     ends: tuple[EndSeen, ...] = ()
-    """Where its upstream ended, oldest first; empty unless it is compacted and there are keyed tables."""
+    """Where its upstream ended, oldest first; empty unless there are keyed tables."""
 
     @property
     def upper(self) -> Position:

@@ -15,6 +15,7 @@ the end before that counts: it is rather stalled too early than too late.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
@@ -36,19 +37,25 @@ def deadline(table: TableState, ends: Sequence[EndSeen]) -> int | None:
 
     :param ends: of its source, oldest first.
     """
-    if not ends or not table.keyed or table.begun_at is None:
+    if table.begun_at is None or not table.keyed or (limits := _limits(ends)) is None:
         return None
-    kept, lag = _limits(ends)
+    kept, lag = limits
     reached = next((seen.at for seen in reversed(ends) if seen.end <= table.position), None)
     # What was old when the reads began may be cleaned at once: then only the tombstone's own time counts.
-    since_begun = table.begun_at + kept
+    since_begun = max(table.begun_at, _whole_until(ends)) + kept
     return since_begun if reached is None else max(since_begun, reached + kept + lag)
+
+
+def _whole_until(ends: Sequence[EndSeen]) -> int:
+    """The last time at which the upstream had never compacted yet, as far as is known."""
+    before = list(takewhile(lambda seen: seen.kept_ms is None, ends))
+    return before[-1].at if before else 0
 
 
 def lost(state: SourceState, now: int) -> list[TableState]:
     """Tables and new generations that are written, and may have missed a delete by now, or will.
 
-    :param now: the time of the newest end, which the caller has just seen: a table that has reached it is complete.
+    :param now: when the newest of ``state.ends`` has just been seen: a table that has reached it is complete.
     """
     both = (*state.tables.values(), *state.replacements.values())
     return [table for table in both if table.status in WRITTEN and _is_over(table, state.ends, now)]
@@ -77,9 +84,7 @@ def judged(
     }
 
 
-def _judged(
-    table: TableState | None, ends: Sequence[EndSeen], outcome: Outcome, upper: Position, now: int
-) -> Outcome:
+def _judged(table: TableState | None, ends: Sequence[EndSeen], outcome: Outcome, upper: Position, now: int) -> Outcome:
     if table is None or not isinstance(outcome, Done) or upper == table.position or not _is_over(table, ends, now):
         return outcome
     return Left(why(table, ends, now))
@@ -92,9 +97,9 @@ def _is_over(table: TableState, ends: Sequence[EndSeen], now: int) -> bool:
 
 def why(table: TableState, ends: Sequence[EndSeen], now: int) -> str:
     """The reason to stall it."""
-    kept, lag = _limits(ends)
+    kept, lag = _limits(ends) or (0, 0)
     until = deadline(table, ends)
-    behind = (now - (until if until is not None else now)) + kept + lag
+    behind = now - (now if until is None else until) + kept + lag
     return (
         f"{REASON}: it was behind for {_told(behind)}, and the upstream keeps deletes for {_told(kept + lag)}: "
         "it may have missed some"
@@ -111,19 +116,22 @@ def _told(ms: int) -> str:
 # ── what is kept of the ends ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _limits(ends: Sequence[EndSeen]) -> tuple[int, int]:
-    """The shortest times of all: a tombstone keeps the time that was set when it was cleaned."""
-    return min(seen.kept_ms for seen in ends), min(seen.lag_ms for seen in ends)
+def _limits(ends: Sequence[EndSeen]) -> tuple[int, int] | None:
+    """The shortest times of all: a tombstone keeps the time that was set when it was cleaned. None: none compacts."""
+    compacting = [(seen.kept_ms, seen.lag_ms) for seen in ends if seen.kept_ms is not None]
+    return (min(kept for kept, _ in compacting), min(lag for _, lag in compacting)) if compacting else None
 
 
 def with_end(ends: Sequence[EndSeen], new: EndSeen) -> tuple[EndSeen, ...]:
-    """Those that are still of use, and the new one. Few, whatever the time: the newest are replaced until they are far
-    enough apart."""
-    kept, lag = _limits((*ends, new))
-    found = [seen for seen in ends if seen.at + kept + lag >= new.at]
+    """Those that are still of use, and the new one. Few, whatever the time: the newest is replaced until it is far
+    enough from the one before."""
+    limits = _limits((*ends, new))
+    if limits is None:
+        return (new,)
+    found = [seen for seen in ends if seen.at + sum(limits) >= new.at]
     while found and _is_same(found[-1], new):
         found.pop()
-    apart = (kept + lag) // _SHARES
+    apart = sum(limits) // _SHARES
     if len(found) > 1 and found[-1].at - found[-2].at < apart and _settings(found[-1]) == _settings(new):
         found.pop()
     return (*found, new)
@@ -134,7 +142,7 @@ def _is_same(old: EndSeen, new: EndSeen) -> bool:
     return old.end == new.end and _settings(old) == _settings(new)
 
 
-def _settings(seen: EndSeen) -> tuple[int, int]:
+def _settings(seen: EndSeen) -> tuple[int | None, int]:
     return seen.kept_ms, seen.lag_ms
 
 
@@ -160,10 +168,7 @@ class SteadyClock:
         if self._last is not None:
             at = max(wall, newest, self._last[0] + monotonic - self._last[1])
         else:
-            at = max(wall, newest) if wall >= newest - _skew(ends) else newest + sum(_limits(ends)) + 1
+            limit = sum(_limits(ends) or ())
+            at = newest + limit + 1 if wall < newest - limit // _SKEW_SHARES else max(wall, newest)
         self._last = at, monotonic
         return at
-
-
-def _skew(ends: Sequence[EndSeen]) -> int:
-    return sum(_limits(ends)) // _SKEW_SHARES if ends else 0

@@ -17,6 +17,7 @@ from airflow_provider_mzshare.storage.apps.backfill_groups import Groups
 from airflow_provider_mzshare.storage.apps.backfill_progress import Reporter
 from airflow_provider_mzshare.storage.apps.backfill_steps import MAX_RECORDS, Pacer, cut_group, rearmost
 from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
+from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 
@@ -80,6 +81,7 @@ class _Following(Holding):
             backfill_id=app.backfill_id,
             root=app.root,
         )
+        self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._pacer = Pacer()
         self._at_least = 0
         self._announced = False
@@ -114,17 +116,26 @@ class _Following(Holding):
     def one_pass(self) -> End | None:
         """Execute groups until something fails or all is done. First check that the catalog has not lost ticks."""
         self._groups.check_log()
+        self._look(now=True)
         wait = 0.0
         while not self._app.stop.wait(wait):
             if self._is_told_to_stop():
                 break
             self.check_lease()
-            state = self._app.store.load()
+            state = self._look()
             tables = arriving(state, self._app.backfill_id)
             if not tables:
                 return self._over()
             wait = self._step(state, tables)
         return End("stopped")
+
+    def _look(self, *, now: bool = False) -> SourceState:
+        """The source as it is, without tables that may have missed a delete."""
+        state = self._app.store.load()
+        stalled = self._ends.look(state, now=now)
+        mine = arriving(state, self._app.backfill_id)
+        self._groups.left = next((stalled[one] for one in mine if one in stalled), self._groups.left)
+        return self._app.store.load() if stalled else state
 
     def _is_told_to_stop(self) -> bool:
         if time.monotonic() < self._next_look:
@@ -168,9 +179,14 @@ class _Following(Holding):
             crashpoint("following")
         if any(table.status == "converging" for table in tables.values()):
             crashpoint("converging")
+        if any(table.keyed and table.begun_at is None for table in tables.values()):
+            self._app.store.begin_reads(tables)
         self._pacer.begin(group.records, time.monotonic())
+        is_late = len(group.ticks) > 1 or group.number <= history
+        compacts = self._ends.compaction is not None and any(table.keyed for table in tables.values())
+        members = self._app.store.members(tables, group.first.number)
         try:
-            self._groups.execute(group, self._app.store.members(tables, group.first.number))
+            self._groups.execute(group, members, asks_end=is_late and compacts)
         except GroupTooShort as short:
             log.info("%s: %s", self._app.backfill_id, short.message)
             self._at_least = short.tick

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.connectors.base import Reader, Upstream
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed, arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Member, Reading
@@ -73,6 +73,7 @@ class Groups:
         """The last group that was executed, for a diagnosis."""
         self._reads: tuple[TickGroup, frozenset[ItemId]] | None = None
         """The group that is executed now, and its tables."""
+        self._asks_end = False
         self._broken = 0
         """How often in a row a whole group failed. From ATTEMPTS on, tables are executed one by one."""
         self.done = 0
@@ -95,9 +96,13 @@ class Groups:
 
     # ── one group ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def execute(self, group: TickGroup, members: Sequence[Member]) -> None:
-        """Write the group for all members, and record it in the log. Members that fail keep their position."""
+    def execute(self, group: TickGroup, members: Sequence[Member], *, asks_end: bool = False) -> None:
+        """Write the group for all members, and record it in the log. Members that fail keep their position.
+
+        :param asks_end: the upstream compacts and the group is read late: what was there depends on its end by then.
+        """
         self._group, began = group, time.monotonic()
+        self._asks_end = asks_end
         self._reads = group, frozenset(member.table_id for member in members)
         try:
             if self._broken >= ATTEMPTS:
@@ -167,9 +172,14 @@ class Groups:
     def _follow(self, group: TickGroup, executed: Executed, began: float) -> None:
         stats = {**executed.stats, "busy_ms": round((time.monotonic() - began) * 1000)}
         followed = self._store.follow(
-            self._holder, first=group.first.number, last=group.last, outcomes=executed.outcomes, stats=stats
+            self._holder,
+            first=group.first.number,
+            last=group.last,
+            outcomes=executed.outcomes,
+            stats=stats,
+            end=self._upstream.end_offsets() if self._asks_end else None,
         )
-        self._note(executed.outcomes)
+        self._note(executed.outcomes | _stalled(followed))
         log.info(
             "%s ticks %s to %s of %s: %s",
             self._holder.job_id,
@@ -207,3 +217,9 @@ class Groups:
             if only_rearmost:
                 break
         return not tables
+
+
+def _stalled(followed: Followed) -> dict[ItemId, Outcome]:
+    """Tables that the log has given up, whatever was written for them."""
+    found = followed.tables.items()
+    return {table_id: Left(table.reason or "") for table_id, table in found if table.status == "stalled"}

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.database.models import (
     BackfillRow,
     BackfillTableRow,
+    EndRow,
     MembershipRow,
     Progress,
     ReplacementRow,
@@ -18,7 +19,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     TickRow,
 )
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.ticklog.state import BackfillState, Lease, SourceState, TableState, Tick
+from airflow_provider_mzshare.core.ticklog.state import BackfillState, EndSeen, Lease, SourceState, TableState, Tick
 from airflow_provider_mzshare.errors import UnknownItem
 
 
@@ -62,7 +63,14 @@ def load_state(session: Session, source: SourceRow) -> SourceState:
         backfills=_backfills(session, brought) if brought else {},
         members=frozenset(session.scalars(current_members(source.id))),
         compaction_asked=source.compaction_asked,
+        ends=_ends(session, source.id) if any(table.keyed for table in tables.values()) else (),
     )
+
+
+def _ends(session: Session, source_id: ItemId) -> tuple[EndSeen, ...]:
+    columns = (EndRow.at, EndRow.position, EndRow.kept_ms, EndRow.lag_ms)
+    query = select(*columns).where(EndRow.source_id == source_id).order_by(EndRow.at)
+    return tuple(EndSeen(*row) for row in session.execute(query))
 
 
 def _newest_ticks(source_id: ItemId) -> Select[TickRow]:
@@ -127,4 +135,7 @@ def to_table(row: TableRow, progress: Progress) -> TableState:
         since=progress.since,
         reason=progress.reason,
         backfill_id=progress.backfill_id,
+        keyed=row.keyed,
+        begun_at=progress.begun_at,
+        known_from=progress.known_from,
     )

@@ -41,7 +41,7 @@ def plan_heal(facts: Facts, checked: Checked[sql.AlterTable]) -> HealPlan:
     if checked.source_id not in (None, source.id):
         raise ChangedMeanwhile(f"table {statement.name}")
     state = facts.state(source.id)
-    decision = Decision(source, state, alter(state, table, statement), checked.sizes)
+    decision = Decision(source, state, alter(state, table, statement), checked.sizes, checked.kept_seconds)
     return HealPlan(statement, facts.named(name), table, decision)
 
 
