@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from airflow_provider_mzshare.connectors.base import Compaction, ReferenceInfo, Upstream
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.connectors.registry import kind_of
+from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -52,6 +53,8 @@ class Checked(Generic[S]):
     """What the source offers; None if it was not asked, for example because the object exists already."""
     source_id: ItemId | None = None
     """The source that was asked; None for a source that the same transaction creates."""
+    gone: Position | None = None
+    """Where history that is not all there begins, if the table is to be filled with what is left."""
     compaction: Compaction | None = None
     """How the upstream compacts, if a keyed table depends on it."""
 
@@ -192,9 +195,12 @@ class Checks:
                 return Checked(statement, explained)
             source = items.get_source_item(session, table.source_id)
         state = self._state(source.id)
-        sizes = self._ask(source, state, alter(state, table, statement), looks=self._looks or explained)
+        arrival = alter(state, table, statement)
+        gone = self._gone(source, arrival) if statement.force else None
+        asked = arrival if gone is None else replace(arrival, position=arrival.position.join(gone))
+        sizes = self._ask(source, state, asked, looks=self._looks or explained)
         compaction = self._compaction(source) if state.tables[table.id].keyed else None
-        return Checked(statement, explained, sizes=sizes, source_id=source.id, compaction=compaction)
+        return Checked(statement, explained, sizes=sizes, source_id=source.id, gone=gone, compaction=compaction)
 
     def _new_subsources(self, statement: sql.AddSubsources, explained: bool) -> Checked[sql.AddSubsources]:
         made = self._names.behind(statement.source)
@@ -225,9 +231,14 @@ class Checks:
                 upstream.check_history(arrival.position)
             except UpstreamChanged as gone:
                 message = f"table {arrival.table!r} cannot get its history: {gone.message}"
-                raise UpstreamChanged(gone.reason, message, hint=_WITHOUT_HISTORY) from None
+                raise UpstreamChanged(gone.reason, message, hint=_without_history(arrival)) from None
             self._asked[asked] = upstream.record_sizes(arrival.position, state.upper) if looks else {}
         return self._asked[asked]
+
+    def _gone(self, source: items.SourceItem, arrival: Arrival) -> Position | None:
+        """Where the upstream begins now, unless the table can have all of its history."""
+        begin = self._upstream(source).begin_offsets()
+        return None if begin <= arrival.position else begin
 
     def _references(self, source: items.SourceItem) -> References:
         """With the right to read them; asked once for all statements of the script that need it."""
@@ -281,6 +292,13 @@ def _makes_keyed(statement: sql.Statement) -> bool:
     """Does a statement make a table whose rows change?"""
     plain = statement.statement if isinstance(statement, sql.Explain) else statement
     return isinstance(plain, sql.CreateTable) and not envelope_named(plain.envelope).appends
+
+
+def _without_history(arrival: Arrival) -> str:
+    if arrival.action == "create":
+        return _WITHOUT_HISTORY
+    again = hints.sql(f"ALTER TABLE {arrival.table} RESNAPSHOT FORCE")
+    return f"{again}, which fills it with what is left: rows whose records are gone are lost"
 
 
 def is_untouched(state: SourceState) -> bool:

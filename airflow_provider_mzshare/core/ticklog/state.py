@@ -77,6 +77,8 @@ class TableState:
     known_from: Position = _ORIGIN
     """Before this position its rows are not what they were: a compacted upstream had removed records by the time that
     they were read."""
+    gone: Position = _ORIGIN
+    """What is before it was gone upstream when the generation was asked for all the same: it is not read."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Holder, SourceState, TableState, Tick
@@ -186,7 +188,7 @@ class _Following(Holding):
         compacts = self._ends.compaction is not None and any(table.keyed for table in tables.values())
         members = self._app.store.members(tables, group.first.number)
         try:
-            self._groups.execute(group, members, asks_end=is_late and compacts)
+            self._groups.execute(group, members, asks_end=is_late and compacts, gone=_all_gone(tables.values()))
         except GroupTooShort as short:
             log.info("%s: %s", self._app.backfill_id, short.message)
             self._at_least = short.tick
@@ -207,3 +209,8 @@ class _Following(Holding):
             self._announced = True
         except TransientError as error:
             log.warning("%s could not say yet that it runs: %s", self._app.job_id, error)
+
+
+def _all_gone(tables: Iterable[TableState]) -> Position:
+    """What is gone for all of them: the others need the rest."""
+    return reduce(Position.meet, (table.gone for table in tables))

@@ -91,6 +91,8 @@ class Progress:
     """Of a keyed table: when its first read began."""
     known_from: Mapped[Position] = mapped_column(PositionText, server_default="{}")
     """Of a keyed table: where a compacted upstream ended when it was last read late. Nothing is known before that."""
+    gone: Mapped[Position] = mapped_column(PositionText, server_default="{}")
+    """What is before it was gone upstream when this generation was asked for, and is not read."""
 
 
 class TableRow(Progress, Base):

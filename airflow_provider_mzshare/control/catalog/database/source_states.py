@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -81,6 +81,12 @@ def _newest_ticks(source_id: ItemId) -> Select[TickRow]:
     return newest.execution_options(populate_existing=True)
 
 
+def ticks_from(session: Session, source_id: ItemId, number: int) -> Iterator[Tick]:
+    """Oldest first; a log may be long, so they come as they are asked for."""
+    query = select(TickRow).where(TickRow.source_id == source_id, TickRow.number >= number).order_by(TickRow.number)
+    return (to_tick(row) for row in session.scalars(query.execution_options(yield_per=1_000)))
+
+
 def _present_tables(source_id: ItemId) -> Select[TableRow, ReplacementRow | None]:
     both = select(TableRow, ReplacementRow).outerjoin(ReplacementRow, ReplacementRow.table_id == TableRow.id)
     present = both.where(TableRow.source_id == source_id, TableRow.status != "dropped")
@@ -138,4 +144,5 @@ def to_table(row: TableRow, progress: Progress) -> TableState:
         keyed=row.keyed,
         begun_at=progress.begun_at,
         known_from=progress.known_from,
+        gone=progress.gone,
     )

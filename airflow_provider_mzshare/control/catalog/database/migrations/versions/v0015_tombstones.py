@@ -17,6 +17,7 @@ def upgrade() -> None:
     for table in ("tables", "replacements"):
         op.add_column(table, sa.Column("begun_at", sa.BigInteger(), nullable=True))
         op.add_column(table, sa.Column("known_from", sa.Text(), nullable=False, server_default="{}"))
+        op.add_column(table, sa.Column("gone", sa.Text(), nullable=False, server_default="{}"))
     op.create_table(
         "upstream_ends",
         sa.Column("source_id", sa.Text(), sa.ForeignKey("sources.id"), primary_key=True),
