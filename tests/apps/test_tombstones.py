@@ -24,6 +24,8 @@ COMPACTED = {
 }  # fmt: skip
 SHORT, LONG = 30, 900
 """Seconds that a delete is kept."""
+PATIENCE = 240
+"""Seconds for anything else."""
 
 
 class Scene:
@@ -41,14 +43,14 @@ class Scene:
     def bring_up(self) -> None:
         """The keyed table has the rows of a, b and c; then its backfill pauses."""
         self.put("abc")
-        self.stack.wait_caught_up(self.source, ["plain"])
+        self.stack.wait_caught_up(self.source, ["plain"], PATIENCE)
         columns = (ColumnSpec(name="n", type="bigint"),)
         include = (Include(what="key", name="k"),)
         spec = TableSpec(reference=self.topic, format="json", columns=columns, include=include, envelope="upsert")
         with self.stack.catalog.write() as session:
             items.create_table(session, name=("public", "keyed"), source_id=self.source, spec=spec)
         self.backfill = self.stack.start_backfill("keyed")
-        self.stack.wait_caught_up(self.source, ["keyed"])
+        self.stack.wait_caught_up(self.source, ["keyed"], PATIENCE)
         self.set_rate(0)
         assert self.keys() == {"a", "b", "c"}
 
@@ -71,14 +73,15 @@ class Scene:
         return any(message.key() == b"a" and message.value() is not None for message in consume(self.kafka, self.topic))
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.full(seconds=150)
 def test_a_delete_that_is_compacted_away_while_a_backfill_pauses(stack: Stack, kafka: EmbeddedKafka) -> None:
     scene = Scene(stack, kafka, SHORT)
     with stack.running(scene.source) as ingestion:
         scene.bring_up()
         scene.put("a", n=None)
-        wait_until(lambda: not scene.holds_delete(), SHORT + 120, "the delete to be compacted away")
-        end = scene.backfill.join(60)
+        wait_until(lambda: not scene.holds_delete(), SHORT + PATIENCE, "the delete to be compacted away")
+        end = scene.backfill.join(PATIENCE)
         assert (end.state, (end.error or "")[:16]) == ("stalled", "tombstones_lost:")
         table = stack.table("keyed")
         assert (table.status, (table.reason or "")[:16]) == ("stalled", "tombstones_lost:")
@@ -95,10 +98,11 @@ def refill(stack: Stack, table_id: ItemId) -> None:
     with stack.catalog.write() as session:
         arrivals.resnapshot_table(session, table_id)
     backfill = stack.start_backfill("keyed")
-    stack.wait_cut_over(["keyed"], timeout=120)
+    stack.wait_cut_over(["keyed"], timeout=PATIENCE)
     assert backfill.join().state == "finished"
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.full(seconds=150)
 def test_the_same_pause_within_the_time_that_deletes_are_kept(stack: Stack, kafka: EmbeddedKafka) -> None:
     scene = Scene(stack, kafka, LONG)
@@ -106,11 +110,11 @@ def test_the_same_pause_within_the_time_that_deletes_are_kept(stack: Stack, kafk
         scene.bring_up()
         scene.put("a", n=None)
         began = time.monotonic()
-        wait_until(lambda: not scene.holds_row(), SHORT + 120, "the row that was deleted to be compacted away")
+        wait_until(lambda: not scene.holds_row(), SHORT + PATIENCE, "the row that was deleted to be compacted away")
         while time.monotonic() - began < SHORT:
             assert scene.holds_delete()
         scene.set_rate(None)
-        stack.wait_cut_over(["keyed"], timeout=120)
-        stack.wait_caught_up(scene.source, ["keyed"])
+        stack.wait_cut_over(["keyed"], timeout=PATIENCE)
+        stack.wait_caught_up(scene.source, ["keyed"], PATIENCE)
         assert scene.keys() == {"b", "c", "z"}
         assert scene.backfill.join().state == "finished"

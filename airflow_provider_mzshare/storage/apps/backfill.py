@@ -10,6 +10,7 @@ from functools import reduce
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Holder, SourceState, TableState, Tick
@@ -85,6 +86,8 @@ class _Following(Holding):
         )
         self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._pacer = Pacer()
+        self._brought: set[tuple[ItemId, int]] = set()
+        """Tables that were its own at some time, and their generations."""
         self._at_least = 0
         self._announced = False
         self._next_look = time.monotonic() + LOOK_SECONDS
@@ -106,6 +109,7 @@ class _Following(Holding):
 
     def _over(self) -> End:
         """The backfill has no table left: they were cut over, dropped or given up."""
+        self._note_lost(self._app.insist(self._app.store.load))
         return End("stalled", self._groups.left) if self._groups.left else self._app.finished()
 
     def stalled(self, reason: str, error: MzShareError) -> End | None:
@@ -134,10 +138,15 @@ class _Following(Holding):
     def _look(self, *, now: bool = False) -> SourceState:
         """The source as it is, without tables that may have missed a delete."""
         state = self._app.store.load()
-        stalled = self._ends.look(state, now=now)
-        mine = arriving(state, self._app.backfill_id)
-        self._groups.left = next((stalled[one] for one in mine if one in stalled), self._groups.left)
-        return self._app.store.load() if stalled else state
+        self._brought |= {(t.table_id, t.generation) for t in arriving(state, self._app.backfill_id).values()}
+        return self._app.store.load() if self._ends.look(state, now=now) else state
+
+    def _note_lost(self, state: SourceState) -> None:
+        """Tables that may have missed a delete are given up by whichever app sees it first."""
+        for table in (*state.tables.values(), *state.replacements.values()):
+            is_mine = (table.table_id, table.generation) in self._brought
+            if is_mine and table.status == "stalled" and (table.reason or "").startswith(tombstones.REASON):
+                self._groups.left = table.reason
 
     def _is_told_to_stop(self) -> bool:
         if time.monotonic() < self._next_look:

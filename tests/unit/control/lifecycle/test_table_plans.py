@@ -182,7 +182,7 @@ def test_a_plan_of_shared_tables_holds_one_step() -> None:
     [
         (None, 86_400, "keeps deletes for 24 h. If public.a is behind for longer, it stalls"),
         (None, 60, "keeps deletes for 60 s; the backfill may take 50 s. If public.a is behind for longer, it stalls"),
-        (50, 10_800, "keeps deletes for 3 h; the backfill may take 5.6 h. If public.a is behind for longer, it stalls"),
+        (50, 10_800, "keeps deletes for 3 h; the backfill may take 5.5 h. If public.a is behind for longer, it stalls"),
     ],
 )
 def test_the_plan_warns_of_an_upstream_that_compacts(rate: int | None, kept: float, told: str) -> None:
