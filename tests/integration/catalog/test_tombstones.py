@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy import func, select
 
+from airflow_provider_mzshare.connectors.base import Compaction
+from airflow_provider_mzshare.connectors.connections import EnvConnections
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import EndRow
 from airflow_provider_mzshare.control.catalog.log import arrivals
@@ -15,13 +17,14 @@ from airflow_provider_mzshare.control.catalog.log.backfills import last_backfill
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.reads import table_read_point
+from airflow_provider_mzshare.control.supervision import unwatched
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import Include, TableSpec
 from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.core.ticklog.arrival_plans import TombstonesLost
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, TableState, Tick, Written
-from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.errors import NotReadable, UpstreamUnreachable
 from tests.support.catalog import TOPIC_ID, add_source, add_tables
 
 KEYED = TableSpec(reference="events", format="json", include=(Include(what="key", name="key"),), envelope="upsert")
@@ -324,3 +327,56 @@ def test_a_clock_that_was_set_back_is_no_excuse(scene: Scene) -> None:
     scene.wait(-30)
     scene.restart()
     assert list(scene.see(20)) == [keyed]
+
+
+class _Upstream:
+    """Ends where the test says."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene, self.end, self.looks, self.away = scene, 10, 0, False
+
+    def __enter__(self) -> _Upstream:
+        return self
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def check_identity(self, incarnation: str) -> None:
+        assert incarnation == TOPIC_ID
+        if self.away:
+            raise UpstreamUnreachable("it is away")
+
+    def compaction(self) -> Compaction:
+        return Compaction(KEPT)
+
+    def end_offsets(self) -> Position:
+        self.looks += 1
+        return Position({"0": self.end})
+
+
+@pytest.fixture
+def upstream(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> _Upstream:
+    found = _Upstream(scene)
+    monkeypatch.setattr(unwatched, "open_upstream", lambda *args, **options: found)
+    return found
+
+
+def test_a_reconciler_looks_where_no_app_does(scene: Scene, upstream: _Upstream) -> None:
+    """An app that was away for a day has as much time for the last record as if it had been there."""
+    looker = unwatched.Unwatched(scene.catalog, EnvConnections(), clock=lambda: scene.now)
+    keyed, _ = live(scene)
+    assert looker.look() == {}
+    assert upstream.looks == 0, "an app looks"
+    for hour in range(20):
+        scene.wait(1)
+        upstream.end = 20 + hour
+        assert looker.look() == {}
+    assert upstream.looks == 20
+    scene.restart()
+    scene.tick(30)
+    scene.wait(10)
+    assert scene.see(40) == {}
+    upstream.away = True
+    scene.wait(20)
+    assert looker.look() == {}, "the next time will do"
+    upstream.away = False
+    assert list(looker.look()) == [keyed]
