@@ -23,6 +23,9 @@ from airflow_provider_mzshare.core.ticklog.state import BackfillState, EndSeen, 
 from airflow_provider_mzshare.errors import UnknownItem
 
 
+_PAGE = 1_000
+
+
 def lock_source(session: Session, source_id: ItemId) -> SourceRow:
     """Nobody else writes about this source until the transaction ends. (SQLite: nobody writes at all.)"""
     return _source(session, source_id, select(SourceRow).with_for_update())
@@ -82,9 +85,11 @@ def _newest_ticks(source_id: ItemId) -> Select[TickRow]:
 
 
 def ticks_from(session: Session, source_id: ItemId, number: int) -> Iterator[Tick]:
-    """Oldest first; a log may be long, so they come as they are asked for."""
-    query = select(TickRow).where(TickRow.source_id == source_id, TickRow.number >= number).order_by(TickRow.number)
-    return (to_tick(row) for row in session.scalars(query.execution_options(yield_per=1_000)))
+    """Oldest first; a log may be long, so they come in pages."""
+    ordered = select(TickRow).where(TickRow.source_id == source_id).order_by(TickRow.number).limit(_PAGE)
+    while page := session.scalars(ordered.where(TickRow.number >= number)).all():
+        yield from map(to_tick, page)
+        number = page[-1].number + 1
 
 
 def _present_tables(source_id: ItemId) -> Select[TableRow, ReplacementRow | None]:
