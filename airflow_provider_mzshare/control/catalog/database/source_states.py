@@ -22,7 +22,6 @@ from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.ticklog.state import BackfillState, EndSeen, Lease, SourceState, TableState, Tick
 from airflow_provider_mzshare.errors import UnknownItem
 
-
 _PAGE = 1_000
 
 
