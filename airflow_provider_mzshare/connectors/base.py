@@ -63,6 +63,18 @@ class Inspection:
     start: Position
 
 
+@dataclass(frozen=True)
+class Compaction:
+    """An upstream that removes a record when a later one of its key replaces it, and a key's delete some time later.
+
+    :param kept_ms: for how long it keeps a delete at least, from the moment at which it removes what was before it.
+    :param lag_ms: how old a record is at least before any of that happens.
+    """
+
+    kept_ms: int
+    lag_ms: int = 0
+
+
 class Upstream(Protocol):
     """The questions one can ask. Each call is bounded in time and raises errors of ours only."""
 
@@ -86,6 +98,10 @@ class Upstream(Protocol):
 
     def check_history(self, lower: Position) -> None:
         """Raise ``UpstreamChanged`` if anything from ``lower`` on can no longer be read."""
+        ...
+
+    def compaction(self) -> Compaction | None:
+        """How it compacts now; None where it does not. ``NotAuthorized`` where that may not be asked."""
         ...
 
     def begin_offsets(self) -> Position: ...

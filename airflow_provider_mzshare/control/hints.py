@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from airflow_provider_mzshare.control.sql.names import QualifiedName
+from airflow_provider_mzshare.core.ticklog import tombstones
 
 
 def sql(statement: str) -> str:
@@ -25,8 +26,10 @@ def become_live(name: str) -> str:
     return f"{command('wait', name)} --for live"
 
 
-def resume(name: str) -> str:
-    """For a table that has stalled, or whose new generation has."""
+def heal(name: str, reason: str | None) -> str:
+    """For a table that has stalled, or whose new generation has. :param reason: why."""
+    if reason is not None and reason.startswith(tombstones.REASON):
+        return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}, which reads it anew; RESUME cannot bring back a missed delete"
     return f"{sql(f'ALTER TABLE {name} RESUME')}, once the reason is gone; {command('logs', name)} tells more"
 
 

@@ -85,11 +85,14 @@ class MzShareHook(CatalogHook):
             self.run_statement(sql.AlterTable(typed_name(name), "resume"))
         return self.table(name).status
 
-    def resnapshot_table(self, name: str) -> BackfillId | None:
-        """Returns the backfill that fills the new generation. If one is being filled already, it goes on."""
+    def resnapshot_table(self, name: str, *, force: bool = False) -> BackfillId | None:
+        """Returns the backfill that fills the new generation. If one is being filled already, it goes on.
+
+        :param force: fill it with what is left, where the upstream has removed history.
+        """
         table = self.table(name)
         if self._replacement(table) not in ("backfilling", "converging"):
-            self.run_statement(sql.AlterTable(typed_name(name), "resnapshot"))
+            self.run_statement(sql.AlterTable(typed_name(name), "resnapshot", force))
         with self.catalog.read() as session:
             return last_backfill(session, table.id)
 

@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.source_states import load_state, lock_source, ticks_from
+from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
 from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.arrivals import LATE, NUMBERS, SIBLING, check_same_as_sibling, in_ticks, mint, record, records
 from tests.support.kafka import consume, create_topic, delete_records, produce, produce_in_transaction
@@ -188,6 +192,28 @@ def test_history_that_retention_takes_meanwhile_stalls_the_new_table_alone(stack
         assert ingestion.end is None
     assert stack.table("sibling").status == "live"
     assert stack.rows("sibling").total() + stack.error_places("sibling").total() == 250
+
+
+def test_a_table_is_filled_anew_with_what_retention_has_left(stack: Stack, kafka: EmbeddedKafka) -> None:
+    """A part of a tick is gone, and in one partition all that was in it."""
+    topic = create_topic(kafka, 2)
+    source = stack.create("events", topic, [SIBLING])
+    with stack.running(source):
+        in_ticks(stack, source, ["sibling"], count=2)
+        delete_records(kafka, topic, {0: 70, 1: 100})
+        with stack.catalog.write() as session:
+            table = items.find_table(session, ("public", "sibling"))
+            state = load_state(session, lock_source(session, source))
+            asked = arrival_plans.resnapshot(state, table.id, "sibling", start_tick=1)
+            ticks = ticks_from(session, source, asked.tick)
+            arrivals.heal(session, state, arrival_plans.without_gone(asked, Position({0: 70, 1: 100}), ticks))
+        backfill = stack.start_backfill("sibling")
+        stack.wait_cut_over(["sibling"])
+        assert backfill.join().state == "finished"
+        produce(kafka, topic, records(200, 20))
+        stack.wait_caught_up(source, ["sibling"])
+    places = {row[-2:] for row in stack.rows("sibling")} | set(stack.error_places("sibling"))
+    assert places == {(0, offset) for offset in range(70, 110)} | {(1, offset) for offset in range(100, 110)}
 
 
 @pytest.mark.full

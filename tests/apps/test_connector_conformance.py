@@ -163,6 +163,12 @@ def test_history_that_is_gone_is_told_and_never_stepped_over(rig: Rig, connector
         upstream.check_history(end)
 
 
+def test_it_says_whether_it_compacts(connector: Connector) -> None:
+    with connector.upstream() as upstream:
+        found = upstream.compaction()
+    assert found is None or (found.kept_ms >= 0 and found.lag_ms >= 0)
+
+
 def test_its_end_only_grows(rig: Rig, connector: Connector) -> None:
     with connector.upstream() as upstream:
         before = upstream.end_offsets()

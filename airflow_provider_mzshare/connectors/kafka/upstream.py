@@ -12,15 +12,15 @@ from types import TracebackType
 from typing import TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import ListOffsetsResultInfo, OffsetSpec, TopicDescription
+from confluent_kafka.admin import ConfigEntry, ConfigResource, ListOffsetsResultInfo, OffsetSpec, TopicDescription
 
-from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Inspection, ReferenceInfo
+from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Compaction, Inspection, ReferenceInfo
 from airflow_provider_mzshare.connectors.kafka import sampling, starts
 from airflow_provider_mzshare.connectors.kafka.clients import Clients, Deadline, NotReady
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import Start
-from airflow_provider_mzshare.errors import ReferenceMissing, UpstreamChanged, UpstreamUnreachable
+from airflow_provider_mzshare.errors import NotAuthorized, ReferenceMissing, UpstreamChanged, UpstreamUnreachable
 
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()
 _LATEST: OffsetSpec = OffsetSpec.latest()
@@ -111,6 +111,26 @@ class KafkaUpstream:
                     f"topic {self._topic!r}, partition {partition}: the next offset to read is {ours}, "
                     f"but the log begins at {begin} now: {begin - ours} offsets are gone",
                 )
+
+    def compaction(self) -> Compaction | None:
+        """As the topic's settings are now, its own or the broker's."""
+
+        def request() -> Sequence[Future[Mapping[str, ConfigEntry]]]:
+            topic = ConfigResource(ConfigResource.Type.TOPIC, self._topic)
+            return list(self._clients.admin.describe_configs([topic], request_timeout=deadline.request).values())
+
+        deadline = Deadline(self._timeout)
+        try:
+            (found,) = self._ask(request, deadline)
+        except NotAuthorized as denied:
+            raise NotAuthorized(
+                denied.message.replace("no DESCRIBE right", "no DESCRIBE_CONFIGS right"),
+                hint=denied.hint.replace("allow DESCRIBE ", "allow DESCRIBE_CONFIGS "),
+            ) from None
+        if "compact" not in str(found["cleanup.policy"].value).split(","):
+            return None
+        kept, lag = (int(str(found[name].value)) for name in ("delete.retention.ms", "min.compaction.lag.ms"))
+        return Compaction(kept, lag)
 
     def record_sizes(self, lower: Position, upper: Position) -> Mapping[str, float]:
         """Mean bytes of a record of ``[lower, upper)``, by partition, from a look at a few; not all have one."""

@@ -103,6 +103,9 @@ class LoadGeneratorUpstream:
     def check_history(self, lower: Position) -> None:
         """All of it can be made again at any time."""
 
+    def compaction(self) -> None:
+        """Nothing is ever removed."""
+
     def begin_offsets(self) -> Position:
         return Position()
 

@@ -54,7 +54,7 @@ def judge_arrival(
     :param name: the table's, as in SQL.
     """
     if arrival.status == "stalled":
-        reason, hint = f"stalled: {arrival.reason}", hints.resume(name)
+        reason, hint = f"stalled: {arrival.reason}", hints.heal(name, arrival.reason)
         held_up = reason
     else:
         held_up, hint = _held_up(arrival, source, job_alive, name)

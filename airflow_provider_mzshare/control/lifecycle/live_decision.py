@@ -86,7 +86,7 @@ def _proof(found: Convergence) -> Mapping[str, Any]:
 def _hint(found: Convergence) -> str:
     if found.status == "dropped":
         return "mzshare status"
-    return hints.resume(found.table) if found.is_stalled else hints.command("status", found.table)
+    return hints.heal(found.table, found.reason) if found.is_stalled else hints.command("status", found.table)
 
 
 # ── a table, or all tables of a source, by their status ───────────────────────────────────────────────────────────────

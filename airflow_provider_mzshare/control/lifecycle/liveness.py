@@ -31,4 +31,4 @@ def remark(table: Standing) -> str:
 
 
 def next_step(table: Standing) -> str:
-    return hints.resume(table.table) if table.status == "stalled" else hints.become_live(table.table)
+    return hints.heal(table.table, table.reason) if table.status == "stalled" else hints.become_live(table.table)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from airflow_provider_mzshare.control.lifecycle.table_plans import (
     Backfill,
     CutOver,
+    DeletesKept,
     Estimate,
     ShareFromFirstTick,
     StartAtNow,
@@ -26,7 +27,18 @@ def plan_text(plan: TablePlan) -> str:
         first, *more = step_lines(step)
         lines.append(f"  {number}. {first}")
         lines += [f"     {line}" for line in more]
+    if plan.deletes is not None:
+        lines.append(f"  warning: {warning(plan.deletes)}")
     return "\n".join(lines)
+
+
+def warning(kept: DeletesKept) -> str:
+    """What may happen to keyed tables whose upstream compacts."""
+    tables, many = _some(kept.tables), len(kept.tables) > 1
+    told = f"the upstream compacts, and keeps deletes for {_duration(kept.seconds)}"
+    if kept.too_short and kept.backfill_seconds is not None:
+        told += f"; the backfill may take {_duration(kept.backfill_seconds)}"
+    return f"{told}. If {tables} {'are' if many else 'is'} behind for longer, {'they stall' if many else 'it stalls'}"
 
 
 def step_lines(step: Step) -> list[str]:

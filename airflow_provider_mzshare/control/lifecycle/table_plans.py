@@ -15,6 +15,8 @@ from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival, Way
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 
 _ORIGIN = Position()
+USUAL_RATE = 20_000
+"""Records per second that a backfill reads at least on a small machine, where no BACKFILL RATE says less."""
 
 
 @dataclass(frozen=True)
@@ -96,18 +98,42 @@ class CutOver(Step):
 
 
 @dataclass(frozen=True)
+class DeletesKept:
+    """An upstream that compacts keeps deletes only for a while: whoever is behind for longer may miss some.
+
+    :param tables: the keyed ones. :param seconds: for so long.
+    :param backfill_seconds: what their backfill may take, about; None where there is none.
+    """
+
+    tables: tuple[str, ...]
+    seconds: float
+    backfill_seconds: float | None = None
+
+    @property
+    def too_short(self) -> bool:
+        """Will the backfill hardly end in that time?"""
+        return self.backfill_seconds is not None and 2 * self.backfill_seconds > self.seconds
+
+
+@dataclass(frozen=True)
 class TablePlan:
     """What happens for the tables that one transaction makes or heals on one source."""
 
     source: str
     steps: tuple[Step, ...]
+    deletes: DeletesKept | None = None
+    """Of keyed tables, if their upstream compacts."""
 
     @property
     def backfilled(self) -> tuple[str, ...]:
         return tuple(table for step in self.steps if isinstance(step, Backfill) for table in step.tables)
 
     def to_json(self) -> dict[str, Any]:
-        return {"source": self.source, "steps": [_step_to_json(step) for step in self.steps]}
+        record: dict[str, Any] = {"source": self.source, "steps": [_step_to_json(step) for step in self.steps]}
+        if self.deletes is not None:
+            kept = self.deletes
+            record["deletes_kept"] = {"tables": list(kept.tables), "seconds": kept.seconds, "too_short": kept.too_short}
+        return record
 
 
 def plan_tables(
@@ -116,8 +142,11 @@ def plan_tables(
     settings: SourceSettings,
     arrivals: Sequence[Arrival],
     sizes: Mapping[str, float] | None = None,
+    kept: Mapping[str, float] | None = None,
 ) -> TablePlan:
-    """:param sizes: mean bytes of a record, by partition, as far as somebody looked."""
+    """:param sizes: mean bytes of a record, by partition, as far as somebody looked.
+    :param kept: keyed tables of an upstream that compacts, and for how many seconds it keeps deletes.
+    """
     by_way: dict[Way, list[Arrival]] = {"share": [], "now": [], "backfill": []}
     for arrival in arrivals:
         by_way[arrival.way].append(arrival)
@@ -130,7 +159,13 @@ def plan_tables(
         replaced = tuple(arrival.table for arrival in later if arrival.replaces)
         steps += [_backfill(state, settings, later, sizes or {}), Follow(_tables(later))]
         steps.append(CutOver(_tables(later), replaced))
-    return TablePlan(source, tuple(steps))
+    return TablePlan(source, tuple(steps), _deletes_kept(steps, kept) if kept else None)
+
+
+def _deletes_kept(steps: Sequence[Step], kept: Mapping[str, float]) -> DeletesKept:
+    reads = [s.estimate for s in steps if isinstance(s, Backfill) and not kept.keys().isdisjoint(s.tables)]
+    seconds = [one.seconds if one.seconds is not None else one.records / USUAL_RATE for one in reads]
+    return DeletesKept(tuple(kept), min(kept.values()), max(seconds, default=None))
 
 
 def _tables(arrivals: Sequence[Arrival]) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def table_standing(table: TableOverview, source: SourceOverview) -> Standing:
         wrong = "; ".join(filter(None, (item.damage, item.reason)))
         return Standing("stalled" if item.status == "stalled" else "failed", wrong, hints.resnapshot(name))
     if item.status == "stalled":
-        return Standing("stalled", item.reason, hints.resume(name))
+        return Standing("stalled", item.reason, hints.heal(name, item.reason))
     if item.status in ("backfilling", "converging") and of_source.status != "stalled":
         return _arriving(table, source, name)
     if item.status == "created" and of_source.status in ("running", "idle"):

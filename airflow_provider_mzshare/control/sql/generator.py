@@ -123,6 +123,11 @@ def _refresh(generator: Generator, node: nodes.RefreshReferences) -> str:
     return f"ALTER SOURCE {name} REFRESH REFERENCES"
 
 
+def _alter_table(generator: Generator, node: nodes.AlterTable) -> str:
+    force = " FORCE" if node.args.get("force") else ""
+    return f"ALTER TABLE {generator.sql(node, 'this')} {node.text('action')}{force}"
+
+
 def _renamed(words: str) -> Callable[[Generator, exp.Expr], str]:
     def written(generator: Generator, node: exp.Expr) -> str:
         names = generator.sql(node, "this"), generator.sql(node, "expression")
@@ -189,7 +194,7 @@ class MzShareGenerator(PostgresGenerator):
         nodes.AddSubsources: _add_subsources,
         nodes.DropSubsources: _drop_subsources,
         nodes.RefreshReferences: _refresh,
-        nodes.AlterTable: lambda generator, node: f"ALTER TABLE {generator.sql(node, 'this')} {node.text('action')}",
+        nodes.AlterTable: _alter_table,
         nodes.Rename: _renamed("RENAME TO"),
         nodes.Swap: _renamed("SWAP WITH"),
         nodes.AlterSystem: _alter_system,

@@ -104,9 +104,9 @@ class RefreshReferences(exp.Expression):
 
 
 class AlterTable(exp.Expression):
-    """``action`` is RESUME or RESNAPSHOT."""
+    """``action`` is RESUME or RESNAPSHOT, which ``force`` may follow."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "action": True}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "action": True, "force": False}
 
 
 class Rename(exp.Expression):

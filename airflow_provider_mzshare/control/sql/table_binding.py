@@ -95,7 +95,8 @@ class TableBinding(Binding):
         return fields
 
     def _alter_table(self, node: nodes.AlterTable) -> values.AlterTable:
-        return values.AlterTable(qualified_name(node.this), cast("Any", node.text("action").lower()))
+        action, force = cast("Any", node.text("action").lower()), bool(node.args.get("force"))
+        return values.AlterTable(qualified_name(node.this), action, force)
 
     def _alter_table_options(self, node: nodes.AlterOptions) -> values.AlterTableSet:
         reset = tuple(TABLE_OPTIONS[option.name].field for option in node.args.get("reset") or ())

@@ -86,5 +86,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar, OptionGrammar):
             return self._read_rename("TABLE", name)
         if action == "SWAP WITH":
             return self._read_swap("TABLE", name, self._read_name("a table name"))
-        self._read_end()
-        return nodes.AlterTable(this=name, action=action)
+        may_force = action == "RESNAPSHOT"
+        force = may_force and self._match_text_seq("FORCE")
+        self._read_end(*("FORCE",) if may_force and not force else ())
+        return nodes.AlterTable(this=name, action=action, force=force)

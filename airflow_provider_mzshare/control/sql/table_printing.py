@@ -32,7 +32,8 @@ def create_table(statement: values.CreateTable) -> exp.Expr:
 
 
 def alter_table(statement: values.AlterTable) -> exp.Expr:
-    return nodes.AlterTable(this=table_name(statement.name), action=statement.action.upper())
+    action = statement.action.upper()
+    return nodes.AlterTable(this=table_name(statement.name), action=action, force=statement.force)
 
 
 def alter_table_set(statement: values.AlterTableSet) -> exp.Expr:

@@ -166,10 +166,14 @@ class RefreshReferences:
 
 @dataclass(frozen=True)
 class AlterTable:
-    """``resume`` a stalled table where it stands, or ``resnapshot`` it: fill a new generation from its start."""
+    """``resume`` a stalled table where it stands, or ``resnapshot`` it: fill a new generation from its start.
+
+    ``force``, of a resnapshot: with what is left, where the upstream has removed history.
+    """
 
     name: QualifiedName
     action: Literal["resume", "resnapshot"]
+    force: bool = False
 
 
 @dataclass(frozen=True)

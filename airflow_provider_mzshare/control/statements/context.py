@@ -24,6 +24,8 @@ class Decision:
     state: SourceState
     arrival: Arrival
     sizes: Mapping[str, float]
+    kept_seconds: float | None = None
+    """Of a keyed table whose upstream compacts: for how long that keeps deletes."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_mzshare.connectors.base import ReferenceInfo
+from airflow_provider_mzshare.connectors.base import Compaction, ReferenceInfo
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 
@@ -14,6 +14,7 @@ class Made:
     """An object that the script itself creates; for a source, with what its upstream offers."""
 
     references: tuple[ReferenceInfo, ...] | None = None
+    compaction: Compaction | None = None
 
 
 class ForeseenNames:
@@ -30,8 +31,8 @@ class ForeseenNames:
         schema = self._schemas.get(name.schema, name.schema)
         return None if schema is None else QualifiedName(schema, name.name)
 
-    def make(self, name: QualifiedName, references: tuple[ReferenceInfo, ...] | None = None) -> None:
-        self._names[name] = Made(references)
+    def make(self, name: QualifiedName, made: Made | None = None) -> None:
+        self._names[name] = made or Made()
 
     def note(self, statement: sql.Plain) -> None:
         """Record the effect of a statement that creates nothing."""

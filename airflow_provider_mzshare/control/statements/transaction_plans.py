@@ -42,4 +42,5 @@ def plan_of(decisions: Sequence[Decision]) -> table_plans.TablePlan:
         first.source.settings,
         [decision.arrival for decision in decisions],
         {partition: size for decision in decisions for partition, size in decision.sizes.items()},
+        {one.arrival.table: one.kept_seconds for one in decisions if one.kept_seconds is not None},
     )

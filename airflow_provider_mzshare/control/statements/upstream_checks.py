@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
+from airflow_provider_mzshare.connectors.base import Compaction, ReferenceInfo, Upstream
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.connectors.registry import kind_of
+from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -26,6 +27,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import arrival_plans
 from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival
 from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.errors import NameTaken, UnknownItem, UpstreamChanged
 
 _WITHOUT_HISTORY = "CREATE TABLE … WITH (SNAPSHOT = false), which begins at now, or a new source of the same topic"
@@ -51,6 +53,15 @@ class Checked(Generic[S]):
     """What the source offers; None if it was not asked, for example because the object exists already."""
     source_id: ItemId | None = None
     """The source that was asked; None for a source that the same transaction creates."""
+    gone: Position | None = None
+    """Where history that is not all there begins, if the table is to be filled with what is left."""
+    compaction: Compaction | None = None
+    """How the upstream compacts, if a keyed table depends on it."""
+
+    @property
+    def kept_seconds(self) -> float | None:
+        """For how long an upstream that compacts keeps deletes."""
+        return None if self.compaction is None else self.compaction.kept_ms / 1000
 
 
 class Checks:
@@ -67,6 +78,9 @@ class Checks:
         self._found: dict[items.Name, items.Item | None] = {}
         self._states: dict[ItemId, SourceState] = {}
         self._starts: dict[ItemId, Position] = {}
+        self._compactions: dict[ItemId, Compaction | None] = {}
+        self._makes_keyed = False
+        """Whether the script makes a keyed table."""
         self._closing = ExitStack()
 
     def __enter__(self) -> Checks:
@@ -77,6 +91,7 @@ class Checks:
 
     def run(self, statements: Sequence[sql.Statement]) -> Iterator[Checked[Any]]:
         self._look_up(statements)
+        self._makes_keyed = any(map(_makes_keyed, statements))
         for statement in statements:
             if isinstance(statement, sql.Explain):
                 yield self._check(statement.statement, explained=True)
@@ -89,7 +104,7 @@ class Checks:
         statement = checked.statement
         if isinstance(statement, sql.CreateSource):
             if checked.start is not None:
-                self._names.make(statement.name, checked.references)
+                self._names.make(statement.name, Made(checked.references, checked.compaction))
         elif isinstance(statement, (sql.CreateTable, sql.CreateView)):
             if self._present(statement.name) is None:
                 self._names.make(statement.name)
@@ -122,7 +137,10 @@ class Checks:
             return Checked(statement, explained)  # nothing is created: an upstream that is away does not matter
         with open_upstream(self._connections, statement.spec) as upstream:
             found = upstream.inspect(kind_of(statement.spec).start(statement.spec))
-            return Checked(statement, explained, found.info.incarnation, found.start, references=upstream.references())
+            compaction = upstream.compaction() if self._makes_keyed else None
+            references = upstream.references()
+            incarnation = found.info.incarnation
+            return Checked(statement, explained, incarnation, found.start, references=references, compaction=compaction)
 
     def _refreshed(self, statement: sql.RefreshReferences, explained: bool) -> Checked[sql.RefreshReferences]:
         asked = statement.source
@@ -140,22 +158,22 @@ class Checks:
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _new_table(self, statement: sql.CreateTable, explained: bool) -> Checked[sql.CreateTable]:
-        made = self._names.behind(statement.source)
+        made, is_keyed = self._names.behind(statement.source), _makes_keyed(statement)
         if isinstance(made, Made):
-            return Checked(statement, explained, references=made.references)
+            compaction = made.compaction if is_keyed else None
+            return Checked(statement, explained, references=made.references, compaction=compaction)
         source = self._present(statement.source)
         is_taken = self._present(statement.name) is not None and not self._freeing
         if not isinstance(source, items.SourceItem) or is_taken:
             return Checked(statement, explained)
         state = self._state(source.id)
-        references = self._references(source)
+        asked = Checked(statement, explained, references=self._references(source), source_id=source.id)
+        asked = replace(asked, compaction=self._compaction(source) if is_keyed else None)
         if is_untouched(state):
             start = self._first_start(source)
-            incarnation = source.incarnation if start is not None else ""
-            return Checked(statement, explained, incarnation, start, references=references, source_id=source.id)
+            return replace(asked, incarnation=source.incarnation if start is not None else "", start=start)
         arrival = arrival_plans.create(state, str(statement.name), snapshot=statement.snapshot)
-        sizes = self._ask(source, state, arrival, looks=self._looks or explained)
-        return Checked(statement, explained, sizes=sizes, references=references, source_id=source.id)
+        return replace(asked, sizes=self._ask(source, state, arrival, looks=self._looks or explained))
 
     def _first_start(self, source: items.SourceItem) -> Position | None:
         """A source that began at the earliest record: look again where that is now. Asked once for all its tables."""
@@ -177,8 +195,12 @@ class Checks:
                 return Checked(statement, explained)
             source = items.get_source_item(session, table.source_id)
         state = self._state(source.id)
-        sizes = self._ask(source, state, alter(state, table, statement), looks=self._looks or explained)
-        return Checked(statement, explained, sizes=sizes, source_id=source.id)
+        arrival = alter(state, table, statement)
+        gone = self._gone(source, arrival) if statement.force else None
+        asked = arrival if gone is None else replace(arrival, position=arrival.position.join(gone))
+        sizes = self._ask(source, state, asked, looks=self._looks or explained)
+        compaction = self._compaction(source) if state.tables[table.id].keyed else None
+        return Checked(statement, explained, sizes=sizes, source_id=source.id, gone=gone, compaction=compaction)
 
     def _new_subsources(self, statement: sql.AddSubsources, explained: bool) -> Checked[sql.AddSubsources]:
         made = self._names.behind(statement.source)
@@ -209,9 +231,14 @@ class Checks:
                 upstream.check_history(arrival.position)
             except UpstreamChanged as gone:
                 message = f"table {arrival.table!r} cannot get its history: {gone.message}"
-                raise UpstreamChanged(gone.reason, message, hint=_WITHOUT_HISTORY) from None
+                raise UpstreamChanged(gone.reason, message, hint=_without_history(arrival)) from None
             self._asked[asked] = upstream.record_sizes(arrival.position, state.upper) if looks else {}
         return self._asked[asked]
+
+    def _gone(self, source: items.SourceItem, arrival: Arrival) -> Position | None:
+        """Where the upstream begins now, unless the table can have all of its history."""
+        begin = self._upstream(source).begin_offsets()
+        return None if begin <= arrival.position else begin
 
     def _references(self, source: items.SourceItem) -> References:
         """With the right to read them; asked once for all statements of the script that need it."""
@@ -220,6 +247,11 @@ class Checks:
             upstream.check_readable()
             self._offered[source.id] = upstream.references()
         return self._offered[source.id]
+
+    def _compaction(self, source: items.SourceItem) -> Compaction | None:
+        if source.id not in self._compactions:
+            self._compactions[source.id] = self._upstream(source).compaction()
+        return self._compactions[source.id]
 
     def _upstream(self, source: items.SourceItem) -> Upstream:
         """The upstream, opened once for all questions."""
@@ -254,6 +286,19 @@ class Checks:
             with self._catalog.read() as session:
                 self._states[source_id] = load_state(session, get_source(session, source_id))
         return self._states[source_id]
+
+
+def _makes_keyed(statement: sql.Statement) -> bool:
+    """Does a statement make a table whose rows change?"""
+    plain = statement.statement if isinstance(statement, sql.Explain) else statement
+    return isinstance(plain, sql.CreateTable) and not envelope_named(plain.envelope).appends
+
+
+def _without_history(arrival: Arrival) -> str:
+    if arrival.action == "create":
+        return _WITHOUT_HISTORY
+    again = hints.sql(f"ALTER TABLE {arrival.table} RESNAPSHOT FORCE")
+    return f"{again}, which fills it with what is left: rows whose records are gone are lost"
 
 
 def is_untouched(state: SourceState) -> bool:

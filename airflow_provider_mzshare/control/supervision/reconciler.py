@@ -37,6 +37,7 @@ from airflow_provider_mzshare.control.supervision.decisions import plan, plan_qu
 from airflow_provider_mzshare.control.supervision.observation import MAX_LAG, Observer
 from airflow_provider_mzshare.control.supervision.runs import Run, run_of
 from airflow_provider_mzshare.control.supervision.starter import Starter
+from airflow_provider_mzshare.control.supervision.unwatched import Unwatched
 from airflow_provider_mzshare.control.supervision.warehouse import remove_collection, remove_folder
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError
@@ -78,6 +79,7 @@ class Reconciler:
         self._stop_seconds, self._term_seconds = stop_seconds, term_seconds
         self._observer = Observer(catalog, settings, launchers)
         self._starter = Starter(catalog, settings, connections, launchers)
+        self._unwatched = Unwatched(catalog, connections)
 
     def plan(self, *, only: ItemId | None = None, at_once: bool = False) -> list[Action]:
         return plan(self._observer.look(only), at_once=at_once)
@@ -91,6 +93,9 @@ class Reconciler:
         if only is not None and any(isinstance(action, Queue) for action in actions):
             # There may be room for backfills that have waited longer, and perhaps nobody else starts them.
             outcomes += [started for started in self.start_queued() if started.ok]
+        if only is None:
+            stalled = self._unwatched.look()
+            outcomes += [Outcome(f"table {table_id}", "stall", reason) for table_id, reason in stalled.items()]
         return outcomes
 
     def start_queued(self) -> list[Outcome]:

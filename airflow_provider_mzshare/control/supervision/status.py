@@ -189,5 +189,5 @@ def _table_hint(table: TableStatus) -> str:
         return hints.resnapshot(table.name)
     if table.status == "stalled":
         # Nothing of the tick that stalled it was kept, so its errors do not show the record: the reason does.
-        return hints.resume(table.name)
+        return hints.heal(table.name, table.reason)
     return f"{hints.command('read', table.name)} --errors" if table.errors else ""

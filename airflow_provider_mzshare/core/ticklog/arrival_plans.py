@@ -6,20 +6,33 @@ where something has changed since, nothing is done, and the plan has to be made 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
-from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus
+from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus, Tick
 from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS, TRANSITIONS
-from airflow_provider_mzshare.errors import NotResumable, StalePlan
+from airflow_provider_mzshare.errors import NotResumable, StalePlan, UpstreamChanged
 
 Way = Literal["share", "now", "backfill"]
 """``share``: nothing was read past its start. ``now``: it begins where the log ends. ``backfill``: it is behind."""
 Action = Literal["create", "resume", "resnapshot"]
+
+
+_ORIGIN = Position()
+
+
+class TombstonesLost(NotResumable):
+    """A keyed table that may have missed a delete: reading on would keep a key that should be gone."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(table, f"it may have missed deletes that its upstream has removed ({tombstones.REASON})")
+        self.hint = f"mzshare sql {shlex.quote(f'ALTER TABLE {table} RESNAPSHOT')}, which reads it anew"
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,8 @@ class Arrival:
     action: Action = "create"
     table_id: ItemId | None = None
     """None for one that is still to be made."""
+    gone: Position = _ORIGIN
+    """What is before it is gone upstream, and is left out."""
     rests_on: Mapping[str, object] = field(default_factory=dict)
     """What was found, by its name in words; a log that goes on only counts where the way depends on its end."""
 
@@ -71,8 +86,10 @@ def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
         raise NotResumable(table, "it joins at the next tick: there is nothing to resume")
     if found.status not in TRANSITIONS["resumed"]:
         raise NotResumable(table, f"it is {found.status}: there is nothing to resume")
+    if tombstones.may_have_missed(found, state.ends):
+        raise TombstonesLost(table)
     facts = _resume_facts(state, table_id)
-    return Arrival(table, "backfill", found.position, found.next_tick, replaces, "resume", table_id, facts)
+    return Arrival(table, "backfill", found.position, found.next_tick, replaces, "resume", table_id, rests_on=facts)
 
 
 def resnapshot(state: SourceState, table_id: ItemId, table: str, *, start_tick: int) -> Arrival:
@@ -82,7 +99,18 @@ def resnapshot(state: SourceState, table_id: ItemId, table: str, *, start_tick: 
     if current.status == "created":
         raise NotResumable(table, "it joins at the next tick: there is nothing to read again")
     facts = _resnapshot_facts(state, table_id)
-    return Arrival(table, "backfill", current.start, start_tick, True, "resnapshot", table_id, facts)
+    return Arrival(table, "backfill", current.start, start_tick, True, "resnapshot", table_id, rests_on=facts)
+
+
+def without_gone(arrival: Arrival, gone: Position, ticks: Iterable[Tick]) -> Arrival:
+    """The plan of a RESNAPSHOT that takes what is left: it begins with the first tick of which something is there.
+
+    :param ticks: of the source, from the table's first on.
+    """
+    left = next((tick for tick in ticks if not tick.upper <= gone), None)
+    if left is None:
+        raise UpstreamChanged("history_gone", f"of all that table {arrival.table!r} has read, nothing is left upstream")
+    return replace(arrival, position=left.lower, tick=left.number, gone=gone)
 
 
 def to_resume(state: SourceState, table_id: ItemId) -> tuple[TableState, bool]:

@@ -10,7 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.ticklog.rules import check_holder, stalled, without_idle_backfills
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.rules import check_holder, stalled, stands_at_end, without_idle_backfills
 from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     Holder,
@@ -79,8 +80,13 @@ def follow(
     first: int,
     last: Tick,
     outcomes: Mapping[ItemId, Outcome],
+    end: Position | None = None,
 ) -> Followed:
-    """The ticks ``first`` to ``last`` have been written for some tables of a backfill, or could not be."""
+    """The ticks ``first`` to ``last`` have been written for some tables of a backfill, or could not be.
+
+    :param end: where a compacted upstream ended after they were read, if they were read late: what a later record has
+        replaced may have been gone by then. So the rows of a keyed table are known from there on.
+    """
     backfill = check_backfill(state, backfill_id, holder)
     mine = arriving(state, backfill_id)
     moved: dict[ItemId, TableState] = {}
@@ -93,7 +99,8 @@ def follow(
         if isinstance(outcome, Left):
             moved[table_id] = stalled(table, outcome.reason)
         else:
-            moved[table_id] = _caught_up(table, last, healing=table_id in backfill.healing)
+            after = _caught_up(table, last, healing=table_id in backfill.healing)
+            moved[table_id] = replace(after, known_from=end) if end is not None and table.keyed else after
     return Followed(moved, gone=frozenset(outcomes) - moved.keys())
 
 
@@ -117,6 +124,8 @@ def lag(state: SourceState, table: TableState) -> int:
 
 
 def history_is_complete(state: SourceState, table: TableState) -> bool:
+    if not table.known_from <= table.position:
+        return False
     backfill = state.backfills.get(table.backfill_id) if table.backfill_id else None
     return table.position == state.upper or (backfill is not None and table.next_tick > backfill.history)
 
@@ -143,7 +152,7 @@ def awaited(state: SourceState) -> dict[BackfillId, BackfillState]:
 
 def completes_cutover(state: SourceState) -> bool:
     """Would a tick minted now, even an empty one, make an arriving table a member?"""
-    standing = [t for t in arriving(state).values() if t.status == "converging" and t.position == state.upper]
+    standing = [t for t in arriving(state).values() if t.status == "converging" and stands_at_end(state, t)]
     return bool(standing) and not state.pending and state.status == "active"
 
 

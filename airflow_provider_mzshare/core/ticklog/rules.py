@@ -120,8 +120,13 @@ def swapping(state: SourceState) -> list[TableState]:
 
 
 def _standing(state: SourceState, tables: Mapping[ItemId, TableState], statuses: tuple[str, ...]) -> list[TableState]:
-    found = [t for t in tables.values() if t.status in statuses and t.position == state.upper]
+    found = [t for t in tables.values() if t.status in statuses and stands_at_end(state, t)]
     return sorted(found, key=lambda t: int(t.table_id[1:]))
+
+
+def stands_at_end(state: SourceState, table: TableState) -> bool:
+    """Is it where the next tick begins, and are its rows there what they were?"""
+    return table.position == state.upper and table.known_from <= table.position
 
 
 def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:

@@ -14,6 +14,8 @@ TableStatus = Literal["created", "backfilling", "converging", "live", "stalled",
 ``converging`` does so too, and joins at the first tick that begins where it stands."""
 SourceStatus = Literal["active", "stalled", "dropped"]
 
+_ORIGIN = Position()
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -68,6 +70,27 @@ class TableState:
     reason: str | None = None
     backfill_id: BackfillId | None = None
     """The backfill that brings it up to the log, while it is backfilling or converging."""
+    keyed: bool = False
+    """Its records change rows: its envelope does not append only."""
+    begun_at: int | None = None
+    """When the first read for this generation began; None before. Kept for keyed tables (see ``tombstones``)."""
+    known_from: Position = _ORIGIN
+    """Before this position its rows are not what they were: a compacted upstream had removed records by the time that
+    they were read."""
+    gone: Position = _ORIGIN
+    """What is before it was gone upstream when the generation was asked for all the same: it is not read."""
+
+
+@dataclass(frozen=True)
+class EndSeen:
+    """Where an upstream ended at some time, and for how long it keeps tombstones (see ``tombstones``)."""
+
+    at: int
+    """No later than the moment of the end itself. Milliseconds, as ``tombstones.SteadyClock`` counts them."""
+    end: Position
+    kept_ms: int | None
+    """None: it did not compact."""
+    lag_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -110,6 +133,8 @@ class SourceState:
     """The tables that take part in the pending ticks, or in the next tick."""
     compaction_asked: int = 0
     """How often maintenance has asked the holder to compact."""
+    ends: tuple[EndSeen, ...] = ()
+    """Where its upstream ended, oldest first; empty unless there are keyed tables."""
 
     @property
     def upper(self) -> Position:

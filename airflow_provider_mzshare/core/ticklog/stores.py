@@ -68,7 +68,20 @@ class WriterStore(Protocol):
         ...
 
 
-class TickStore(LeaseStore, WriterStore, Protocol):
+class EndStore(Protocol):
+    """What is kept of the upstream's ends while there are keyed tables (``tombstones``). Any app may note one."""
+
+    def see_end(self, end: Position, *, ago_ms: int, kept_ms: int | None, lag_ms: int) -> Mapping[ItemId, str]:
+        """Note where the upstream ends. Keyed tables that may have missed a delete are stalled: which, and why.
+
+        :param ago_ms: how long ago the upstream was asked, at most.
+        :param kept_ms: for how long it keeps tombstones; None: it does not compact.
+        :param lag_ms: how old records are before it compacts them.
+        """
+        ...
+
+
+class TickStore(LeaseStore, WriterStore, EndStore, Protocol):
     """One source's log. Each call is one transaction behind the source's lock; none is repeated blindly."""
 
     def load(self) -> SourceState: ...
@@ -118,7 +131,7 @@ class Reading:
     records: int
 
 
-class BackfillStore(LeaseStore, WriterStore, Protocol):
+class BackfillStore(LeaseStore, WriterStore, EndStore, Protocol):
     """One backfill's part of a source's log. The lease is the backfill's own."""
 
     def load(self) -> SourceState: ...
@@ -145,8 +158,16 @@ class BackfillStore(LeaseStore, WriterStore, Protocol):
         last: Tick,
         outcomes: Mapping[ItemId, Outcome],
         stats: Mapping[str, float],
+        end: Position | None = None,
     ) -> Followed:
-        """Note that the ticks ``first`` to ``last`` were written for some tables, or could not be."""
+        """Note that the ticks ``first`` to ``last`` were written for some tables, or could not be.
+
+        :param end: where a compacted upstream ended after they were read, if they were read late.
+        """
+        ...
+
+    def begin_reads(self, table_ids: Collection[ItemId]) -> None:
+        """The first read for some keyed tables is about to begin."""
         ...
 
     def note_reading(self, holder: Holder, reading: Reading) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Holder, SourceState, TableState, Tick
@@ -17,6 +20,7 @@ from airflow_provider_mzshare.storage.apps.backfill_groups import Groups
 from airflow_provider_mzshare.storage.apps.backfill_progress import Reporter
 from airflow_provider_mzshare.storage.apps.backfill_steps import MAX_RECORDS, Pacer, cut_group, rearmost
 from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
+from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 
@@ -80,7 +84,10 @@ class _Following(Holding):
             backfill_id=app.backfill_id,
             root=app.root,
         )
+        self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._pacer = Pacer()
+        self._brought: set[tuple[ItemId, int]] = set()
+        """Tables that were its own at some time, and their generations."""
         self._at_least = 0
         self._announced = False
         self._next_look = time.monotonic() + LOOK_SECONDS
@@ -102,6 +109,7 @@ class _Following(Holding):
 
     def _over(self) -> End:
         """The backfill has no table left: they were cut over, dropped or given up."""
+        self._note_lost(self._app.insist(self._app.store.load))
         return End("stalled", self._groups.left) if self._groups.left else self._app.finished()
 
     def stalled(self, reason: str, error: MzShareError) -> End | None:
@@ -114,17 +122,31 @@ class _Following(Holding):
     def one_pass(self) -> End | None:
         """Execute groups until something fails or all is done. First check that the catalog has not lost ticks."""
         self._groups.check_log()
+        self._look(now=True)
         wait = 0.0
         while not self._app.stop.wait(wait):
             if self._is_told_to_stop():
                 break
             self.check_lease()
-            state = self._app.store.load()
+            state = self._look()
             tables = arriving(state, self._app.backfill_id)
             if not tables:
                 return self._over()
             wait = self._step(state, tables)
         return End("stopped")
+
+    def _look(self, *, now: bool = False) -> SourceState:
+        """The source as it is, without tables that may have missed a delete."""
+        state = self._app.store.load()
+        self._brought |= {(t.table_id, t.generation) for t in arriving(state, self._app.backfill_id).values()}
+        return self._app.store.load() if self._ends.look(state, now=now) else state
+
+    def _note_lost(self, state: SourceState) -> None:
+        """Tables that may have missed a delete are given up by whichever app sees it first."""
+        for table in (*state.tables.values(), *state.replacements.values()):
+            is_mine = (table.table_id, table.generation) in self._brought
+            if is_mine and table.status == "stalled" and (table.reason or "").startswith(tombstones.REASON):
+                self._groups.left = table.reason
 
     def _is_told_to_stop(self) -> bool:
         if time.monotonic() < self._next_look:
@@ -168,9 +190,14 @@ class _Following(Holding):
             crashpoint("following")
         if any(table.status == "converging" for table in tables.values()):
             crashpoint("converging")
+        if any(table.keyed and table.begun_at is None for table in tables.values()):
+            self._app.store.begin_reads(tables)
         self._pacer.begin(group.records, time.monotonic())
+        is_late = len(group.ticks) > 1 or group.number <= history
+        compacts = self._ends.compaction is not None and any(table.keyed for table in tables.values())
+        members = self._app.store.members(tables, group.first.number)
         try:
-            self._groups.execute(group, self._app.store.members(tables, group.first.number))
+            self._groups.execute(group, members, asks_end=is_late and compacts, gone=_all_gone(tables.values()))
         except GroupTooShort as short:
             log.info("%s: %s", self._app.backfill_id, short.message)
             self._at_least = short.tick
@@ -191,3 +218,8 @@ class _Following(Holding):
             self._announced = True
         except TransientError as error:
             log.warning("%s could not say yet that it runs: %s", self._app.job_id, error)
+
+
+def _all_gone(tables: Iterable[TableState]) -> Position:
+    """What is gone for all of them: the others need the rest."""
+    return reduce(Position.meet, (table.gone for table in tables))

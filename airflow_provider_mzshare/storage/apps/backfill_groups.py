@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.connectors.base import Reader, Upstream
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed, arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Member, Reading
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.backfill_steps import rearmost
+from airflow_provider_mzshare.storage.apps.what_is_left import WhatIsLeft
 from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
 from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
 from airflow_provider_mzshare.storage.writing.machine import short_reason
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 log = logging.getLogger(__name__)
+
+_ORIGIN = Position()
 
 ATTEMPTS = 3
 """After this many failures in a row a table is given up, if other tables could be written meanwhile."""
@@ -55,7 +59,8 @@ class Groups:
         backfill_id: BackfillId,
         root: str,
     ) -> None:
-        self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
+        self._store, self._upstream, self._holder = store, upstream, holder
+        self._reader = WhatIsLeft(reader)
         self._backfill_id = backfill_id
         self._identity = store.load().incarnation
         self._executor = TickExecutor(
@@ -65,7 +70,7 @@ class Groups:
             source_id=source_id,
             root=root,
             check_identity=lambda: upstream.check_identity(self._identity),
-            reader=reader,
+            reader=self._reader,
             backfill=True,
         )
         self._failures: dict[ItemId, _Failures] = defaultdict(_Failures)
@@ -73,6 +78,7 @@ class Groups:
         """The last group that was executed, for a diagnosis."""
         self._reads: tuple[TickGroup, frozenset[ItemId]] | None = None
         """The group that is executed now, and its tables."""
+        self._asks_end = False
         self._broken = 0
         """How often in a row a whole group failed. From ATTEMPTS on, tables are executed one by one."""
         self.done = 0
@@ -90,14 +96,21 @@ class Groups:
         self._executor.machine.check_alive()
         self._upstream.check_identity(self._identity)
         if self._group is not None:
-            self._upstream.check_history(self._group.lower)
+            self._upstream.check_history(self._group.lower.join(self._reader.gone))
         return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
 
     # ── one group ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def execute(self, group: TickGroup, members: Sequence[Member]) -> None:
-        """Write the group for all members, and record it in the log. Members that fail keep their position."""
+    def execute(
+        self, group: TickGroup, members: Sequence[Member], *, asks_end: bool = False, gone: Position = _ORIGIN
+    ) -> None:
+        """Write the group for all members, and record it in the log. Members that fail keep their position.
+
+        :param asks_end: the upstream compacts and the group is read late: what was there depends on its end by then.
+        :param gone: what is before it is gone upstream, and left out.
+        """
         self._group, began = group, time.monotonic()
+        self._asks_end, self._reader.gone = asks_end, gone
         self._reads = group, frozenset(member.table_id for member in members)
         try:
             if self._broken >= ATTEMPTS:
@@ -127,7 +140,7 @@ class Groups:
         return Reading(group.first.number, tables, min(records, group.records))
 
     def _read(self, group: TickGroup) -> DataFrame | None:
-        self._upstream.check_history(group.lower)
+        self._upstream.check_history(group.lower.join(self._reader.gone))
         return self._reader.bounded(group.lower, group.upper, tasks=self._executor.tasks(group))
 
     def _without(
@@ -167,9 +180,14 @@ class Groups:
     def _follow(self, group: TickGroup, executed: Executed, began: float) -> None:
         stats = {**executed.stats, "busy_ms": round((time.monotonic() - began) * 1000)}
         followed = self._store.follow(
-            self._holder, first=group.first.number, last=group.last, outcomes=executed.outcomes, stats=stats
+            self._holder,
+            first=group.first.number,
+            last=group.last,
+            outcomes=executed.outcomes,
+            stats=stats,
+            end=self._upstream.end_offsets() if self._asks_end else None,
         )
-        self._note(executed.outcomes)
+        self._note(executed.outcomes | _stalled(followed))
         log.info(
             "%s ticks %s to %s of %s: %s",
             self._holder.job_id,
@@ -207,3 +225,9 @@ class Groups:
             if only_rearmost:
                 break
         return not tables
+
+
+def _stalled(followed: Followed) -> dict[ItemId, Outcome]:
+    """Tables that the log has given up, whatever was written for them."""
+    found = followed.tables.items()
+    return {table_id: Left(table.reason or "") for table_id, table in found if table.status == "stalled"}

@@ -18,6 +18,7 @@ from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.core.ticklog.stores import LeaseStore, TickStore
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
+from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.apps.ticking import Ticking
 
@@ -68,6 +69,7 @@ class _Streaming(Holding):
             lease_seconds=app.lease_seconds,
             on_running=app.on_running,
         )
+        self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._passes = 0
         self._next_end = 0.0
 
@@ -87,6 +89,8 @@ class _Streaming(Holding):
 
     def one_pass(self) -> End | None:
         """Finish the pending ticks, then stream until settings change or something fails. None: run another pass."""
+        # Before anything is read: tables that were away for too long leave, also the pending tick.
+        self._ends.look(self._app.store.load(), now=True)
         self._ticking.finish_pending()
         if not self._app.store.load().tables:
             return End("finished", "the source has no tables")
@@ -144,6 +148,7 @@ class _Streaming(Holding):
         state = self._app.store.load()
         self._ticking.looked(state, settings)
         self._note_end()
+        self._ends.look(state)
         return bool(state.tables)
 
     def _note_end(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_mzshare.connectors.connections import EnvConnections
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills
 from airflow_provider_mzshare.control.lifecycle.table_plans import Backfill, CutOver, StartAtNow, TablePlan
 from airflow_provider_mzshare.core.positions import Position
@@ -194,6 +195,34 @@ def test_a_table_is_not_resumed_where_its_next_record_is_gone(sql: Session, topi
     with pytest.raises(UpstreamChanged, match=r"'public.t' cannot get its history: .* partition 0: .* is 3"):
         sql.run("ALTER TABLE t RESUME")
     assert sql.table().status == "stalled"
+
+
+def test_a_table_is_filled_with_what_is_left_only_by_force(
+    sql_on_both: Session, topic: str, kafka: EmbeddedKafka
+) -> None:
+    sql = sql_on_both
+    begin(sql, topic)
+    sql.tick({0: 4, 1: 4})
+    delete_records(kafka, topic, {0: 4, 1: 3})
+    with pytest.raises(UpstreamChanged) as refused:
+        sql.run("ALTER TABLE t RESNAPSHOT")
+    assert refused.value.hint == (
+        "mzshare sql 'ALTER TABLE public.t RESNAPSHOT FORCE', which fills it with what is left: rows whose records are "
+        "gone are lost"
+    )
+    assert sql.run("ALTER TABLE t RESNAPSHOT FORCE", dry_run=True)[0].endswith("(gets a backfill, dry run)")
+    sql.run("ALTER TABLE t RESNAPSHOT FORCE")
+    with sql.catalog.read() as session:
+        new = load_state(session, get_source(session, sql.table().source_id)).replacements[sql.table().id]
+    assert (new.next_tick, new.position, new.gone) == (2, Position({0: 3, 1: 2}), Position({0: 4, 1: 3}))
+
+
+def test_the_force_of_a_resnapshot_that_loses_nothing_changes_nothing(sql: Session, topic: str) -> None:
+    begin(sql, topic)
+    sql.run("ALTER TABLE t RESNAPSHOT FORCE")
+    with sql.catalog.read() as session:
+        new = load_state(session, get_source(session, sql.table().source_id)).replacements[sql.table().id]
+    assert (new.next_tick, new.position, new.gone) == (1, Position(), Position())
 
 
 def test_a_resnapshot_fills_a_new_generation_beside_the_current_one(sql_on_both: Session, topic: str) -> None:

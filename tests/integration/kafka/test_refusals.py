@@ -143,6 +143,19 @@ def test_rights_are_told_apart_and_no_group_right_is_needed(kafka):
     assert inspect(sasl_config(kafka, "bob"), topic) == Position()
 
 
+def test_whether_a_topic_compacts_takes_a_right_of_its_own(kafka):
+    topic = create_topic(kafka)
+    allow(kafka, "bob", topic)
+    connection = Connection("bus", "kafka", extra=sasl_config(kafka, "bob"))
+    with KafkaUpstream(KafkaConfig.from_connection(connection), topic) as upstream:
+        with pytest.raises(NotAuthorized) as refused:
+            upstream.compaction()
+        assert refused.value.message == f"user 'bob' has no DESCRIBE_CONFIGS right on topic '{topic}'"
+        assert "allow DESCRIBE_CONFIGS (an ACL)" in refused.value.hint
+        allow(kafka, "bob", topic, [AclOperation.DESCRIBE_CONFIGS])
+        assert upstream.compaction() is None
+
+
 def test_a_hint_names_only_topics_the_user_may_see(kafka):
     topic = create_topic(kafka)
     allow(kafka, "alice", topic + "s")

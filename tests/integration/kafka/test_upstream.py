@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from airflow_provider_mzshare.connectors.base import ReferenceInfo, Upstream
+from airflow_provider_mzshare.connectors.base import Compaction, ReferenceInfo, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.kafka.upstream import KafkaUpstream
@@ -44,6 +45,48 @@ def upstream(kafka, topic: str) -> Iterator[KafkaUpstream]:
 
 def records(count: int, partition: int = 0, timestamp: int = 0) -> list[Record]:
     return [Record(b"v%d" % n, partition=partition, timestamp=timestamp) for n in range(count)]
+
+
+def test_how_a_topic_compacts(kafka):
+    """Its own settings, else the broker's; they may change at any time."""
+    settings = {"cleanup.policy": "compact,delete", "delete.retention.ms": "1500", "min.compaction.lag.ms": "70"}
+    with upstream(kafka, create_topic(kafka, config=settings)) as opened:
+        assert opened.compaction() == Compaction(1_500, 70)
+    with upstream(kafka, create_topic(kafka, config={"cleanup.policy": "compact"})) as opened:
+        assert opened.compaction() == Compaction(24 * 3_600_000)
+    topic = create_topic(kafka)
+    with upstream(kafka, topic) as opened:
+        assert opened.compaction() is None
+        changed = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[changed])
+        client = admin(kafka)
+        client.incremental_alter_configs([resource])[resource].result(30)
+        wait_until(lambda: opened.compaction() is not None, 10, "the changed policy")
+
+
+def test_a_tombstone_is_kept_as_long_as_the_topic_says_and_no_longer(kafka):
+    """What the rule about tombstones rests on. The log begins where it began: nothing tells of the loss."""
+    settings = {
+        "cleanup.policy": "compact", "delete.retention.ms": "3000", "segment.ms": "100",
+        "min.cleanable.dirty.ratio": "0", "max.compaction.lag.ms": "100",
+    }  # fmt: skip
+    topic = create_topic(kafka, config=settings)
+    written = time.monotonic()
+    produce(kafka, topic, [Record(b"1", key=b"a"), Record(None, key=b"a")])
+
+    def left() -> list[tuple[bytes, bytes | None]]:
+        # The newest segment is never cleaned: further records begin new ones.
+        produce(kafka, topic, [Record(b"x", key=b"b")])
+        time.sleep(0.15)
+        return [(message.key(), message.value()) for message in consume(kafka, topic)]
+
+    wait_until(lambda: (b"a", b"1") not in left(), 60, "the replaced record to be gone")
+    if time.monotonic() - written < 3.0:
+        assert (b"a", None) in left()
+    wait_until(lambda: (b"a", None) not in left(), 60, "the tombstone to be gone")
+    assert time.monotonic() - written > 3.0
+    with upstream(kafka, topic) as opened:
+        assert opened.begin_offsets() == Position()
 
 
 def test_a_new_partition_is_described_and_starts_at_zero(kafka):

@@ -87,6 +87,12 @@ class Progress:
     rows: Mapped[int]
     errors: Mapped[int]
     backfill_id: Mapped[BackfillId | None] = mapped_column(Text)
+    begun_at: Mapped[int | None]
+    """Of a keyed table: when its first read began."""
+    known_from: Mapped[Position] = mapped_column(PositionText, server_default="{}")
+    """Of a keyed table: where a compacted upstream ended when it was last read late. Nothing is known before that."""
+    gone: Mapped[Position] = mapped_column(PositionText, server_default="{}")
+    """What is before it was gone upstream when this generation was asked for, and is not read."""
 
 
 class TableRow(Progress, Base):
@@ -105,6 +111,8 @@ class TableRow(Progress, Base):
     since_noted: Mapped[int] = mapped_column(server_default="0")
     """``since`` as maintenance found it at ``since_noted_at``: when that is long ago, older data may be removed."""
     since_noted_at: Mapped[int] = mapped_column(server_default="0")
+    keyed: Mapped[bool] = mapped_column(server_default=false())
+    """Its envelope does not append only."""
 
 
 class SpecRow(Base):
@@ -287,6 +295,19 @@ class CommitRow(Base):
     """The time of the first tick it carries, since a backfill writes several ticks in one commit."""
 
     __table_args__ = ({"sqlite_with_rowid": False},)
+
+
+class EndRow(Base):
+    """Where an upstream ended at some time: few rows per source, and only while it has keyed tables."""
+
+    __tablename__ = "upstream_ends"
+
+    source_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("sources.id"), primary_key=True)
+    at: Mapped[int] = mapped_column(primary_key=True)
+    position: Mapped[Position] = mapped_column(PositionText)
+    kept_ms: Mapped[int | None]
+    """For how long it keeps tombstones; NULL: it did not compact."""
+    lag_ms: Mapped[int]
 
 
 class JobRow(Base):

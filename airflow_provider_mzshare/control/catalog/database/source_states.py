@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog.database.models import (
     BackfillRow,
     BackfillTableRow,
+    EndRow,
     MembershipRow,
     Progress,
     ReplacementRow,
@@ -18,8 +19,10 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     TickRow,
 )
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.ticklog.state import BackfillState, Lease, SourceState, TableState, Tick
+from airflow_provider_mzshare.core.ticklog.state import BackfillState, EndSeen, Lease, SourceState, TableState, Tick
 from airflow_provider_mzshare.errors import UnknownItem
+
+_PAGE = 1_000
 
 
 def lock_source(session: Session, source_id: ItemId) -> SourceRow:
@@ -62,7 +65,14 @@ def load_state(session: Session, source: SourceRow) -> SourceState:
         backfills=_backfills(session, brought) if brought else {},
         members=frozenset(session.scalars(current_members(source.id))),
         compaction_asked=source.compaction_asked,
+        ends=_ends(session, source.id) if any(table.keyed for table in tables.values()) else (),
     )
+
+
+def _ends(session: Session, source_id: ItemId) -> tuple[EndSeen, ...]:
+    columns = (EndRow.at, EndRow.position, EndRow.kept_ms, EndRow.lag_ms)
+    query = select(*columns).where(EndRow.source_id == source_id).order_by(EndRow.at)
+    return tuple(EndSeen(*row) for row in session.execute(query))
 
 
 def _newest_ticks(source_id: ItemId) -> Select[TickRow]:
@@ -71,6 +81,14 @@ def _newest_ticks(source_id: ItemId) -> Select[TickRow]:
     last = select(func.max(TickRow.number)).where(of_source, TickRow.committed).scalar_subquery()
     newest = select(TickRow).where(of_source, TickRow.number >= func.coalesce(last, 0)).order_by(TickRow.number)
     return newest.execution_options(populate_existing=True)
+
+
+def ticks_from(session: Session, source_id: ItemId, number: int) -> Iterator[Tick]:
+    """Oldest first; a log may be long, so they come in pages."""
+    ordered = select(TickRow).where(TickRow.source_id == source_id).order_by(TickRow.number).limit(_PAGE)
+    while page := session.scalars(ordered.where(TickRow.number >= number)).all():
+        yield from map(to_tick, page)
+        number = page[-1].number + 1
 
 
 def _present_tables(source_id: ItemId) -> Select[TableRow, ReplacementRow | None]:
@@ -127,4 +145,8 @@ def to_table(row: TableRow, progress: Progress) -> TableState:
         since=progress.since,
         reason=progress.reason,
         backfill_id=progress.backfill_id,
+        keyed=row.keyed,
+        begun_at=progress.begun_at,
+        known_from=progress.known_from,
+        gone=progress.gone,
     )

@@ -98,6 +98,7 @@ def _resnapshot(session: Session, state: SourceState, table_id: ItemId, arrival:
             since=0,
             rows=0,
             errors=0,
+            gone=arrival.gone,
         )
     )
     add_collections(session, [table_id], generation)

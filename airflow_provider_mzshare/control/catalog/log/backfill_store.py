@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from sqlalchemy import select, tuple_
 
 from airflow_provider_mzshare.control.catalog.damages import note_damage
+from airflow_provider_mzshare.control.catalog.database.clock import monotonic_ms, wall_ms
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import BackfillRow, CollectionRow, TickRow
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state, to_tick
+from airflow_provider_mzshare.control.catalog.log.ends import write_begun, write_end
 from airflow_provider_mzshare.control.catalog.log.follows import write_followed, write_reading
 from airflow_provider_mzshare.control.catalog.log.leases import write_lease
 from airflow_provider_mzshare.control.catalog.log.members import (
@@ -21,16 +23,28 @@ from airflow_provider_mzshare.control.catalog.log.members import (
 )
 from airflow_provider_mzshare.control.catalog.objects.table_specs import first_ticks, open_tick
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
-from airflow_provider_mzshare.core.ticklog.state import BackfillState, Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.state import (
+    BackfillState,
+    EndSeen,
+    Holder,
+    Lease,
+    Outcome,
+    SourceState,
+    Tick,
+)
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Reading
 
 
 class CatalogBackfillStore(BackfillStore):
-    def __init__(self, catalog: Catalog, source_id: ItemId, backfill_id: BackfillId) -> None:
+    def __init__(
+        self, catalog: Catalog, source_id: ItemId, backfill_id: BackfillId, *, clock: Callable[[], int] = wall_ms
+    ) -> None:
         self._catalog, self._source_id, self._backfill_id = catalog, source_id, backfill_id
+        self._steady = tombstones.SteadyClock(clock, monotonic_ms)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,13 +129,26 @@ class CatalogBackfillStore(BackfillStore):
         last: Tick,
         outcomes: Mapping[ItemId, Outcome],
         stats: Mapping[str, float],
+        end: Position | None = None,
     ) -> Followed:
         with self._catalog.locked(self._source_id) as (session, state):
+            if state.ends:
+                mine, now = backfill_rules.arriving(state, self._backfill_id), self._steady.now(state.ends)
+                outcomes = tombstones.judged(mine, state.ends, outcomes, last.upper, now)
             followed = backfill_rules.follow(
-                state, self._backfill_id, holder, first=first, last=last, outcomes=outcomes
+                state, self._backfill_id, holder, first=first, last=last, outcomes=outcomes, end=end
             )
-            write_followed(session, state, self._backfill_id, last, outcomes, followed, stats)
+            write_followed(session, state, self._backfill_id, last, outcomes, followed, stats, late=end is not None)
             return followed
+
+    def begin_reads(self, table_ids: Collection[ItemId]) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            write_begun(session, state, table_ids, self._steady.now(state.ends))
+
+    def see_end(self, end: Position, *, ago_ms: int, kept_ms: int | None, lag_ms: int) -> Mapping[ItemId, str]:
+        with self._catalog.locked(self._source_id) as (session, state):
+            now = self._steady.now(state.ends)
+            return write_end(session, state, EndSeen(now - ago_ms, end, kept_ms, lag_ms), now)
 
     def note_reading(self, holder: Holder, reading: Reading) -> None:
         with self._catalog.locked(self._source_id) as (session, state):

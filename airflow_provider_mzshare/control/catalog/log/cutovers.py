@@ -38,7 +38,9 @@ def write_cutovers(session: Session, state: SourceState, minted: Minted, holder:
         before = state.tables[table_id]
         joining = update(TableRow).where(TableRow.id == table_id, TableRow.status == before.status)
         is_now = after.tables[table_id].status
-        change(session, joining.values(status=is_now, reason=None, backfill_id=None), 1, "a joining table")
+        begun_at = now_ms if before.keyed and before.begun_at is None else before.begun_at
+        values = {"status": is_now, "reason": None, "backfill_id": None, "begun_at": begun_at}
+        change(session, joining.values(values), 1, "a joining table")
         _certify(session, state, before, minted.tick, holder, now_ms)
     for table_id in minted.swaps:
         _swap(session, state, after.tables[table_id], minted.tick)
@@ -84,6 +86,8 @@ def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -
         "rows": rows,
         "errors": errors,
         "backfill_id": None,
+        "begun_at": after.begun_at,
+        "known_from": after.known_from,
     }
     change(session, swapping.values(**values), 1, f"table {old.table_id}")
     session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == old.table_id), execution_options=_NO_SYNC)

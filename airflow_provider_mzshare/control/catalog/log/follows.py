@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import case, select, update
 from sqlalchemy.orm import Session
@@ -15,6 +16,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
     CollectionRow,
     ReplacementRow,
     TableRow,
+    TickRow,
 )
 from airflow_provider_mzshare.control.catalog.log.tick_rows import write_commits
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
@@ -33,16 +35,35 @@ def write_followed(
     outcomes: Mapping[ItemId, Outcome],
     followed: Followed,
     stats: Mapping[str, float],
+    *,
+    late: bool = False,
 ) -> None:
+    """:param late: they were read late from an upstream that compacts."""
     for table_id, after in followed.tables.items():
         before, outcome = backfill_rules.arriving(state, backfill_id)[table_id], outcomes[table_id]
         done = outcome if isinstance(outcome, Done) else Done()
         _move(session, before, after, done, replacement=backfill_rules.is_replacement(state, before))
         if isinstance(outcome, Done):
-            write_commits(session, last, outcome.written)
+            heals = late and after.keyed and table_id in state.backfills[backfill_id].healing
+            written = _as_one(session, state, backfill_id, table_id, outcome.written) if heals else outcome.written
+            write_commits(session, last, written)
             _count(session, backfill_id, before, after, outcome, stats)
         if after.status != before.status:
             touch(session, table_id)
+
+
+def _as_one(
+    session: Session, state: SourceState, backfill_id: BackfillId, table_id: ItemId, written: Sequence[Written]
+) -> Sequence[Written]:
+    """The commits of a keyed table that is healed, as one with all before them since it stalled.
+
+    What a later record had replaced may have been gone when it was read: so nobody knows what was there in between.
+    """
+    of_table = (BackfillTableRow.backfill_id == backfill_id, BackfillTableRow.table_id == table_id)
+    number = select(BackfillTableRow.from_tick).where(*of_table).scalar_subquery()
+    first = select(TickRow.mz_timestamp).where(TickRow.source_id == state.source_id, TickRow.number == number)
+    begun = session.scalar(first)
+    return written if begun is None else [replace(one, first_timestamp=begun) for one in written]
 
 
 def write_reading(session: Session, backfill_id: BackfillId, tables: Collection[ItemId], records: int) -> None:
@@ -69,6 +90,7 @@ def _move(session: Session, before: TableState, after: TableState, done: Done, *
         "upper": after.upper,
         "since": after.since,
         "backfill_id": after.backfill_id,
+        "known_from": after.known_from,
         "rows": row.rows + done.rows,
         "errors": row.errors + done.errors,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from airflow_provider_mzshare.control.catalog.damages import note_damage
-from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
+from airflow_provider_mzshare.control.catalog.database.clock import monotonic_ms, wall_ms
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, SourceRow, TableRow
 from airflow_provider_mzshare.control.catalog.database.source_states import (
@@ -15,6 +15,7 @@ from airflow_provider_mzshare.control.catalog.database.source_states import (
     load_state,
     lock_source,
 )
+from airflow_provider_mzshare.control.catalog.log.ends import write_end
 from airflow_provider_mzshare.control.catalog.log.leases import write_lease
 from airflow_provider_mzshare.control.catalog.log.members import (
     CatalogMember,
@@ -35,8 +36,8 @@ from airflow_provider_mzshare.control.catalog.objects.table_specs import open_ti
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog import rules
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog import rules, tombstones
+from airflow_provider_mzshare.core.ticklog.state import Done, EndSeen, Holder, Lease, Outcome, SourceState, Tick
 from airflow_provider_mzshare.core.ticklog.stores import TickStore
 from airflow_provider_mzshare.errors import Fenced
 
@@ -51,6 +52,7 @@ class CatalogTickStore(TickStore):
         self._catalog = catalog
         self._source_id = source_id
         self._clock = clock
+        self._steady = tombstones.SteadyClock(clock, monotonic_ms)
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,6 +151,9 @@ class CatalogTickStore(TickStore):
         self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome], stats: Mapping[str, float]
     ) -> None:
         with self._catalog.locked(self._source_id) as (session, state):
+            if state.ends and state.pending:
+                upper, now = state.pending[0].upper, self._steady.now(state.ends)
+                outcomes = tombstones.judged(state.tables, state.ends, outcomes, upper, now)
             committed = rules.commit(state, holder, number, outcomes)
             write_committed(session, state, committed, stats, self._clock())
 
@@ -164,6 +169,11 @@ class CatalogTickStore(TickStore):
     def note_end(self, end: Position) -> None:
         with self._catalog.write() as session:
             note_end(session, self._source_id, end.total)
+
+    def see_end(self, end: Position, *, ago_ms: int, kept_ms: int | None, lag_ms: int) -> Mapping[ItemId, str]:
+        with self._catalog.locked(self._source_id) as (session, state):
+            now = self._steady.now(state.ends)
+            return write_end(session, state, EndSeen(now - ago_ms, end, kept_ms, lag_ms), now)
 
     def stall(self, holder: Holder, reason: str, message: str) -> None:
         with self._catalog.write() as session:

@@ -26,6 +26,7 @@ from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival, check_current
 from airflow_provider_mzshare.core.ticklog.state import SourceState
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.errors import UnknownItem
 
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -73,6 +74,7 @@ def _row(state: SourceState, table: NewTable) -> dict[str, Any]:
         "since": 0,
         "rows": 0,
         "errors": 0,
+        "keyed": not envelope_named(table.spec.envelope).appends,
     }
 
 

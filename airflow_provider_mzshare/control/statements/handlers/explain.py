@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.lifecycle.plan_text import step_lines
+from airflow_provider_mzshare.control.lifecycle.plan_text import step_lines, warning
 from airflow_provider_mzshare.control.lifecycle.table_plans import Step, TablePlan
 from airflow_provider_mzshare.control.statements.answers import Result
 from airflow_provider_mzshare.control.statements.context import Context, Decision, Effect
@@ -70,7 +70,10 @@ def _detail(step: Step) -> str:
 
 
 def _steps(plan: TablePlan) -> list[dict[str, Any]]:
-    return [
+    rows = [
         {"action": step.name.replace("_", " "), "object": ", ".join(step.tables), "detail": _detail(step)}
         for step in plan.steps
     ]
+    if plan.deletes is not None:
+        rows.append({"action": "warning", "object": ", ".join(plan.deletes.tables), "detail": warning(plan.deletes)})
+    return rows

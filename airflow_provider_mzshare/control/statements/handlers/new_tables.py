@@ -124,7 +124,7 @@ class _Planning:
 def _decision(source: items.SourceItem, state: SourceState, checked: Checked[sql.CreateTable]) -> Decision:
     statement = checked.statement
     arrival = arrival_plans.create(state, str(statement.name), snapshot=statement.snapshot)
-    return Decision(source, state, arrival, checked.sizes)
+    return Decision(source, state, arrival, checked.sizes, checked.kept_seconds)
 
 
 def _same_kind(statement: sql.CreateTable, present: items.Item) -> items.TableItem:

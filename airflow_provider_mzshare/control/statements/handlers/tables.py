@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
+from airflow_provider_mzshare.control.catalog.database.source_states import lock_source, ticks_from
 from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.definition_errors import ChangedMeanwhile, NotPossible
@@ -19,6 +19,7 @@ from airflow_provider_mzshare.control.statements.facts import Facts
 from airflow_provider_mzshare.control.statements.handlers.new_tables import what_next
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked, alter
 from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog import arrival_plans
 
 # ── ALTER TABLE ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -41,7 +42,10 @@ def plan_heal(facts: Facts, checked: Checked[sql.AlterTable]) -> HealPlan:
     if checked.source_id not in (None, source.id):
         raise ChangedMeanwhile(f"table {statement.name}")
     state = facts.state(source.id)
-    decision = Decision(source, state, alter(state, table, statement), checked.sizes)
+    arrival = alter(state, table, statement)
+    if checked.gone is not None:
+        arrival = arrival_plans.without_gone(arrival, checked.gone, ticks_from(facts.session, source.id, arrival.tick))
+    decision = Decision(source, state, arrival, checked.sizes, checked.kept_seconds)
     return HealPlan(statement, facts.named(name), table, decision)
 
 

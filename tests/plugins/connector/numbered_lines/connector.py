@@ -80,6 +80,9 @@ class LinesUpstream:
             if begin > lower[partition]:
                 raise UpstreamChanged("history_gone", f"file {partition} begins at {begin}, not at {lower[partition]}")
 
+    def compaction(self) -> None:
+        """Lines stay as they are."""
+
     def begin_offsets(self) -> Position:
         return Position({p: begin for p, (begin, _) in lines.ranges(self._folder).items()})
 

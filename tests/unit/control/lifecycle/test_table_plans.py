@@ -175,3 +175,30 @@ def test_a_plan_as_json() -> None:
 def test_a_plan_of_shared_tables_holds_one_step() -> None:
     arrivals = [arrival_plans.create(NEW, name, snapshot=True) for name in ("a", "b")]
     assert planned(NEW, *arrivals).steps == (ShareFromFirstTick(("a", "b")),)
+
+
+@pytest.mark.parametrize(
+    ("rate", "kept", "told"),
+    [
+        (None, 86_400, "keeps deletes for 24 h. If public.a is behind for longer, it stalls"),
+        (None, 60, "keeps deletes for 60 s; the backfill may take 50 s. If public.a is behind for longer, it stalls"),
+        (50, 10_800, "keeps deletes for 3 h; the backfill may take 5.5 h. If public.a is behind for longer, it stalls"),
+    ],
+)
+def test_the_plan_warns_of_an_upstream_that_compacts(rate: int | None, kept: float, told: str) -> None:
+    """Always; and it says how long the backfill may take where that is long for it."""
+    arrivals = [arrival_plans.create(RUNNING, name, snapshot=True) for name in ("public.a", "public.b")]
+    plan = plan_tables("public.s", RUNNING, SourceSettings(backfill_rate=rate), arrivals, {}, {"public.a": kept})
+    assert plan_text(plan).splitlines()[-1] == f"  warning: the upstream compacts, and {told}"
+    assert plan.to_json()["deletes_kept"] == {
+        "tables": ["public.a"], "seconds": kept, "too_short": "may take" in told,
+    }  # fmt: skip
+
+
+def test_a_plan_without_a_backfill_warns_too() -> None:
+    arrivals = [arrival_plans.create(NEW, name, snapshot=True) for name in ("a", "b")]
+    plan = plan_tables("s", NEW, SourceSettings(), arrivals, {}, {"a": 3_600, "b": 3_600})
+    assert plan_text(plan).splitlines()[-1] == (
+        "  warning: the upstream compacts, and keeps deletes for 60 min. If a, b are behind for longer, they stall"
+    )
+    assert planned(NEW, *arrivals).deletes is None

@@ -222,7 +222,8 @@ STATEMENTS: dict[type, st.SearchStrategy[Any]] = {
         values.DropSubsources, names, st.lists(names, min_size=1, max_size=3, unique=True).map(tuple), some, some
     ),
     values.RefreshReferences: st.builds(values.RefreshReferences, names | st.integers(1, 10**6).map(format_item_id)),
-    values.AlterTable: st.builds(values.AlterTable, names, st.sampled_from(["resume", "resnapshot"])),
+    values.AlterTable: st.builds(values.AlterTable, names, st.just("resume"))
+    | st.builds(values.AlterTable, names, st.just("resnapshot"), st.booleans()),
     values.AlterTableSet: st.one_of(
         st.builds(values.AlterTableSet, names, table_settings.filter(bool)),
         st.builds(values.AlterTableSet, names, st.just({}), some_reset("on_decode_error", "retain_history_seconds")),

@@ -130,6 +130,7 @@ def test_the_defaults_of_a_table_are_those_of_its_spec() -> None:
         ),
         ("ALTER TABLE a.t RESUME", AlterTable(QualifiedName("a", "t"), "resume")),
         ("ALTER TABLE t RESNAPSHOT", AlterTable(QualifiedName("public", "t"), "resnapshot")),
+        ("ALTER TABLE t RESNAPSHOT FORCE", AlterTable(QualifiedName("public", "t"), "resnapshot", force=True)),
         (
             "ALTER TABLE t SET (ON DECODE ERROR 'STOP', RETAIN HISTORY FOR '2h')",
             values.AlterTableSet(T, {"on_decode_error": "stop", "retain_history_seconds": 7_200}),

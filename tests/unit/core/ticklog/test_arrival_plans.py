@@ -10,9 +10,9 @@ import pytest
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import arrival_plans
-from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival, check_current
+from airflow_provider_mzshare.core.ticklog.arrival_plans import Arrival, TombstonesLost, check_current
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, Tick
-from airflow_provider_mzshare.errors import NotResumable, StalePlan, TransientError
+from airflow_provider_mzshare.errors import NotResumable, StalePlan, TransientError, UpstreamChanged
 
 START = Position({0: 10})
 UPPER = Position({0: 250_010, 1: 749_000, 2: 1})
@@ -203,3 +203,26 @@ def test_the_states_that_are_begun_with_are_those_of_the_one_table() -> None:
     assert create(snapshot=False)(RUNNING).begins_as == "created"
     assert create()(RUNNING).begins_as == resnapshot(LIVE).begins_as == "backfilling"
     assert [create(snapshot)(RUNNING).first_tick for snapshot in (True, False)] == [1, 121]
+
+
+# ── what the upstream no longer has ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_table_that_may_have_missed_a_delete_is_not_resumed() -> None:
+    stalled = table("stalled", keyed=True, reason="tombstones_lost: …")
+    with pytest.raises(TombstonesLost) as caught:
+        arrival_plans.resume(holding(stalled), U2, "public.t")
+    assert caught.value.hint == "mzshare sql 'ALTER TABLE public.t RESNAPSHOT', which reads it anew"
+    again = arrival_plans.resnapshot(holding(stalled), U2, "public.t", start_tick=1)
+    assert (again.position, again.replaces) == (START, True)
+
+
+def test_what_is_gone_is_left_out() -> None:
+    """It begins with the first tick of which anything is there: in some partitions all of it may be."""
+    ends = [Position({0: 10}), Position({0: 20}), Position({0: 20, 1: 5}), Position({0: 30, 1: 9})]
+    ticks = [Tick(n + 1, ends[n], ends[n + 1], n) for n in range(3)]
+    asked = Arrival("t", "backfill", Position({0: 10}), 1, replaces=True)
+    found = arrival_plans.without_gone(asked, Position({0: 25, 1: 2}), ticks)
+    assert (found.position, found.tick, found.gone) == (Position({0: 20}), 2, Position({0: 25, 1: 2}))
+    with pytest.raises(UpstreamChanged, match="nothing is left"):
+        arrival_plans.without_gone(asked, Position({0: 30, 1: 9}), ticks)
