@@ -33,3 +33,14 @@ def member_plan(
 def partitions_of(spec: TableSpec) -> tuple[int, ...]:
     """Those of the source that carry what the table was made from; empty is all of them."""
     return kind_of(spec.details).stored_reference(spec).partitions if spec.details else ()
+
+
+def key_of(spec: TableSpec) -> tuple[str, ...]:
+    """The columns that tell a table's rows apart; none where every record is a row of its own."""
+    if envelope_named(spec.envelope).appends:
+        return ()
+    if format_named(spec.format).own_columns:
+        return kind_of(spec.details).stored_reference(spec).keys if spec.details else ()
+    if spec.key_columns:
+        return tuple(column.name for column in spec.key_columns)
+    return tuple(item.name for item in spec.include if item.what == "key")
