@@ -15,10 +15,11 @@ from airflow_provider_mzshare.control.sql.durations import format_duration
 from airflow_provider_mzshare.core.options import Option
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import TABLE_OPTIONS, TableSpec
-from airflow_provider_mzshare.envelopes.registry import ENVELOPES
-from airflow_provider_mzshare.formats import registry
+from airflow_provider_mzshare.envelopes import registry as envelopes
+from airflow_provider_mzshare.formats import registry as formats
 
-FORMATS = tuple(registry.FORMATS)
+FORMATS = tuple(formats.FORMATS)
+ENVELOPES = tuple(envelopes.ENVELOPES)
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────

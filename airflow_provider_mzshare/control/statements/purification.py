@@ -68,7 +68,6 @@ def stored_reference(spec: TableSpec) -> ReferenceInfo:
 def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
     """The complete definition: nothing else has to be asked."""
     kind = kind_of(source)
-    _check_envelope(statement)
     _check_metadata(statement, kind)
     if reference.columns is None:
         _check_decoded(statement, kind)
@@ -85,16 +84,22 @@ def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceI
         )
     spec = spec.model_copy(update={"details": kind.export(source, spec, reference)})
     _check_key(statement, spec, reference)
+    _check_fillable(statement)
     return spec
 
 
-def _check_envelope(statement: sql.CreateTable) -> None:
-    """Refuse an envelope that changes rows: with every record as a row, the table would be wrong without an error."""
+def _check_fillable(statement: sql.CreateTable) -> None:
+    """Refuse what cannot be filled yet: with every record as a row, the table would be wrong without an error."""
     if not envelope_named(statement.envelope).appends:
         raise BadExport(
             f"table {statement.name}: ENVELOPE {envelope_word(statement.envelope)} changes rows, and tables whose rows "
             f"change cannot be filled yet",
             hint="leave ENVELOPE out: every record is a row then",
+        )
+    if statement.key_format:
+        raise BadExport(
+            f"table {statement.name}: KEY FORMAT cannot be filled yet",
+            hint=f"FORMAT {sql_word(statement.format)} alone: the key is text then, or bytes with FORMAT BYTES",
         )
 
 
