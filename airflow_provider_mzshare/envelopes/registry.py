@@ -24,6 +24,13 @@ def envelope_named(name: str) -> Envelope:
     return ENVELOPES.get(name)
 
 
+def envelope_target(name: str) -> str:
+    """``module:attribute`` of it, by which executors load it."""
+    if name not in ENVELOPES:
+        raise UnknownEnvelope(name, list(ENVELOPES))
+    return ENVELOPES.targets[name]
+
+
 def sql_word(name: str) -> str:
     """The word after ENVELOPE."""
     return name.upper()

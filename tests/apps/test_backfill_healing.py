@@ -88,7 +88,7 @@ def test_a_commit_that_landed_but_raised_is_found_by_the_backfill(
 ) -> None:
     topic = create_topic(kafka, 2)
     source = stack.create("events", topic, [LATE, SIBLING])
-    append, stored_version = commit._append, Collection.stored_version
+    append, stored_version = commit.add_files, Collection.stored_version
     away: set[str] = set()
 
     def landed_but_raised(target: Collection, *args: Any, **kwargs: Any) -> None:
@@ -107,7 +107,7 @@ def test_a_commit_that_landed_but_raised_is_found_by_the_backfill(
         stack.wait_caught_up(source, BOTH)
         wanted = collection(stack, "late", "data")
         with monkeypatch.context() as patched:
-            patched.setattr(commit, "_append", landed_but_raised)
+            patched.setattr(commit, "add_files", landed_but_raised)
             patched.setattr(commit, "FIRST_PAUSE_S", 0.001)
             patched.setattr(Collection, "stored_version", unreachable)
             produce(kafka, topic, records(40, 40))

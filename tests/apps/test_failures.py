@@ -142,14 +142,14 @@ def test_a_commit_that_landed_but_raised_is_not_written_again(
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(10)])
     source = stack.create("events", topic, TABLES)
-    append, lost = commit._append, Counter[str]()
+    append, lost = commit.add_files, Counter[str]()
 
     def landed_but_raised(collection: Any, *args: Any, **kwargs: Any) -> None:
         append(collection, *args, **kwargs)
         lost[collection.collection_id] += 1
         raise OSError("the answer was lost")
 
-    monkeypatch.setattr(commit, "_append", landed_but_raised)
+    monkeypatch.setattr(commit, "add_files", landed_but_raised)
     with stack.running(source):
         stack.wait_caught_up(source, NAMES)
         produce(kafka, topic, [good(n) for n in range(10, 20)])

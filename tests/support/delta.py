@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
-from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_tick
+from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, NewFiles, commit_tick
 from airflow_provider_mzshare.storage.collections.rows import read_batches
 from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 
@@ -88,7 +88,7 @@ def write_tick(
     return commit_tick(
         collection,
         mz_timestamp=time_of(tick),
-        files=[tick_file(collection, tick)] if files is None else files,
+        content=NewFiles([tick_file(collection, tick)] if files is None else files),
         metadata={"mz_tick": str(tick), "mz_job": job, "mz_source": "u0", "mz_rows": str(ROWS)},
         knows=knows,
         force=force,

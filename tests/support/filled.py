@@ -22,7 +22,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Done, Left, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
-from airflow_provider_mzshare.storage.collections.commit import FileWritten, commit_tick
+from airflow_provider_mzshare.storage.collections.commit import FileWritten, NewFiles, commit_tick
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import merge_results
@@ -119,7 +119,7 @@ class Filled:
         result = commit_tick(
             Collection.open(self.root, name),
             mz_timestamp=tick.mz_timestamp,
-            files=files,
+            content=NewFiles(files),
             metadata={"mz_tick": str(tick.number)},
             knows=lambda _: True,
             force=True,

@@ -28,7 +28,7 @@ from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
-from airflow_provider_mzshare.storage.collections.commit import FileWritten, commit_tick
+from airflow_provider_mzshare.storage.collections.commit import FileWritten, NewFiles, commit_tick
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import merge_results
@@ -133,7 +133,7 @@ class Pipeline:
         result = commit_tick(
             Collection.open(self.root, name),
             mz_timestamp=tick.mz_timestamp,
-            files=files,
+            content=NewFiles(files),
             metadata={"mz_tick": str(tick.number), "mz_source": self.source_id},
             knows=lambda _: True,
             force=True,

@@ -11,6 +11,9 @@ from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.log import TickCommit
+from airflow_provider_mzshare.storage.fanout.plan import EVENTS
+
+_OURS = ("_change_data/", f"{EVENTS}/")
 
 
 def transactions(collection: Collection) -> list[TickCommit]:
@@ -28,7 +31,8 @@ def transactions(collection: Collection) -> list[TickCommit]:
 def named_files(
     collection: Collection, *, from_version: int | None = None, to_version: int | None = None
 ) -> frozenset[str]:
-    """The data files that some version of a range needs; by default, any version that can be read.
+    """The data files that some version of a range needs, and the change files of the range's entries; by default, of
+    all versions that can be read.
 
     A file of a later version either is in the first version or was added by a later entry, so no file is missed.
     """
@@ -36,20 +40,24 @@ def named_files(
     first = _oldest_readable(collection) if from_version is None else from_version
     last = collection.delta_version if to_version is None else to_version
     named = set(active_files(collection, first))
+    if oldest := deltalog.read_entry(collection.filesystem, first):
+        named.update(oldest.changes())
     for version in range(first + 1, last + 1):
         entry = deltalog.read_entry(collection.filesystem, version)
         if entry is None:
             raise BadCollection(collection.collection_id, f"log entry {version} is missing")
-        named.update(entry.added())
+        named.update((*entry.added(), *entry.changes()))
     return frozenset(named)
 
 
 def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
-    """Files that entries up to a version have removed, as far back as the log goes. No later version needs them."""
+    """Files that entries up to a version have removed, and change files of entries before it, as far back as the log
+    goes. No later version needs them."""
     removed: set[str] = set()
     for version in deltalog.list_log(collection.filesystem).entries:
         if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
             removed.update(entry.removed())
+            removed.update(entry.changes() if version < to_version else ())
     return frozenset(removed)
 
 
@@ -63,9 +71,13 @@ def active_files(collection: Collection, version: int) -> list[str]:
 
 
 def data_files(collection: Collection) -> list[pafs.FileInfo]:
-    """Every data file in the collection's folder, also those that no commit names."""
+    """Every data file in the collection's folder, also those that no commit names: change files, events of keys."""
     infos = collection.filesystem.get_file_info(pafs.FileSelector("", recursive=True))
-    return [i for i in infos if i.type == pafs.FileType.File and not i.path.startswith(("_", "."))]
+    return [i for i in infos if i.type == pafs.FileType.File and _is_data(i.path)]
+
+
+def _is_data(path: str) -> bool:
+    return not path.startswith(("_", ".")) or path.startswith(_OURS)
 
 
 def unnamed_files(collection: Collection) -> frozenset[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from functools import cached_property
 
 import pyarrow as pa
@@ -17,14 +19,19 @@ from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 
 ID_PROPERTY = "mzshare.collection"
+KEY_PROPERTY = "mzshare.key"
+"""The columns of the key, as a JSON list; only of collections whose rows change."""
 CHECKPOINT_INTERVAL = 10
 KEEP_LOG = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 """For every commit: old log entries stay, because reads as of a time need them."""
 _DESCRIPTION = "Written by mzshare, one commit per tick. Read it at a version that the catalog names."
 
 
-def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema) -> None:
-    """Create the empty table at version 0, unless it exists. If two do so at once, one creates it and both return."""
+def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema, *, keys: Sequence[str] = ()) -> None:
+    """Create the empty table at version 0, unless it exists. If two do so at once, one creates it and both return.
+
+    :param keys: the columns that make a row's key, for a collection whose rows change.
+    """
     uri = collection_uri(root, collection_id)
     try:
         DeltaTable.create(
@@ -32,7 +39,7 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema)
             schema,
             mode="error",
             description=_DESCRIPTION,
-            configuration=_properties(collection_id, schema),
+            configuration=_properties(collection_id, schema, keys),
             # A retry would commit a second creation, as version 1, after the first one.
             commit_properties=CommitProperties(max_commit_retries=0),
             raise_if_key_not_exists=False,
@@ -46,8 +53,10 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema)
         raise BadCollection(collection_id, "it exists with other columns")
 
 
-def _properties(collection_id: CollectionId, schema: pa.Schema) -> dict[str, str | None]:
+def _properties(collection_id: CollectionId, schema: pa.Schema, keys: Sequence[str]) -> dict[str, str | None]:
+    changing = {KEY_PROPERTY: json.dumps(list(keys)), "delta.enableChangeDataFeed": "true"} if keys else {}
     return {
+        **changing,
         ID_PROPERTY: collection_id,
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
         # Reads as of a time need old log entries: only maintenance knows which may be removed.
@@ -92,6 +101,11 @@ class Collection:
         return self.table.version()
 
     @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that make a row's key; nothing for a collection whose rows never change."""
+        return tuple(json.loads(self.table.metadata().configuration.get(KEY_PROPERTY) or "[]"))
+
+    @cached_property
     def filesystem(self) -> pafs.FileSystem:
         """The collection's folder; paths are relative to it."""
         return log.open_filesystem(self.uri)
@@ -114,7 +128,9 @@ class Collection:
         if not missing:
             return
         try:
-            self.table.alter.add_columns(missing, post_commithook_properties=KEEP_LOG)
+            # A second try by Delta itself could land behind a commit that was planned on fewer columns.
+            retries = CommitProperties(max_commit_retries=0) if self.keys else None
+            self.table.alter.add_columns(missing, commit_properties=retries, post_commithook_properties=KEEP_LOG)
         except DeltaError:
             # Another app may have added them: only columns that are still missing are an error.
             self.refresh()

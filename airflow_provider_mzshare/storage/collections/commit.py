@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -64,11 +65,58 @@ class CommitResult:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+class Content(ABC):
+    """What a commit is to bring into a collection, and how."""
+
+    @abstractmethod
+    def is_empty(self, collection: Collection) -> bool:
+        """Whether nothing is to be brought into the collection as it is loaded."""
+
+    @abstractmethod
+    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+        """One attempt, on the version that is loaded. Whatever it raises, only the log knows whether it succeeded."""
+
+    @abstractmethod
+    def noted(self, metadata: Mapping[str, str]) -> dict[str, str]:
+        """What the log entry says of the tick, the content's own counts included."""
+
+    @abstractmethod
+    def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
+        """The commit has failed for good: give back what it holds, as far as it cannot arrive any more."""
+
+
+@dataclass(frozen=True)
+class NewFiles(Content):
+    """Files of rows that no earlier commit has, which are added as they are."""
+
+    files: Sequence[FileWritten] = ()
+
+    def is_empty(self, collection: Collection) -> bool:
+        return not self.files
+
+    def noted(self, metadata: Mapping[str, str]) -> dict[str, str]:
+        return dict(metadata)
+
+    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+        age = time.time() - min((file.written_at for file in self.files), default=time.time())
+        if age > MAX_FILE_AGE_S:
+            raise FilesTooOld(collection.collection_id, age / 3600)
+        add_files(collection, mz_timestamp, self.files, metadata)
+
+    def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
+        """A local disk that refused every write has no commit on its way, and the next attempt needs the space."""
+        if local_path(collection.root) and all(fault_of(failure) for failure in failures):
+            discard(collection, self.files)
+
+
+NOTHING = NewFiles()
+
+
 def commit_tick(
     collection: Collection,
     *,
     mz_timestamp: int,
-    files: Sequence[FileWritten],
+    content: Content,
     metadata: Mapping[str, str],
     knows: Callable[[int], bool],
     force: bool,
@@ -77,7 +125,7 @@ def commit_tick(
     """Make ``collection`` hold the tick exactly once.
 
     :param knows: is there a tick of this time in the catalog's log?
-    :param force: commit even without files, so that a late commit of an earlier writer conflicts.
+    :param force: commit even without content, so that a late commit of an earlier writer conflicts.
     :param repaired: the tick was put back by a catalog repair: a collection may be past it.
     """
 
@@ -86,7 +134,7 @@ def commit_tick(
             return None
         return _present(collection, stored, mz_timestamp, knows, metadata, repaired=repaired)
 
-    return _insist(collection, mz_timestamp, files, metadata, force=force, settled=settled)
+    return _insist(collection, mz_timestamp, content, metadata, force=force, settled=settled)
 
 
 def commit_group(
@@ -94,13 +142,13 @@ def commit_group(
     *,
     planned: int | None,
     mz_timestamp: int,
-    files: Sequence[FileWritten],
+    content: Content,
     metadata: Mapping[str, str],
     force: bool,
 ) -> CommitResult:
     """Make ``collection`` hold the ticks after ``planned`` up to ``mz_timestamp``, or raise PlanAgain.
 
-    ``files`` hold exactly those ticks, so they can only follow the tick ``planned``. A commit of the same time that is
+    ``content`` has exactly those ticks, so it can only follow the tick ``planned``. A commit of the same time that is
     not this one may be the last of several commits: only a new plan finds them all.
     """
 
@@ -109,17 +157,17 @@ def commit_group(
             return None
         if stored == mz_timestamp:
             result = _carried(collection, mz_timestamp, already=True)
-            if result.metadata == _noted(mz_timestamp, metadata):
+            if result.metadata == _stamped(mz_timestamp, content.noted(metadata)):
                 return result
         raise PlanAgain(collection.collection_id, planned, stored)
 
-    return _insist(collection, mz_timestamp, files, metadata, force=force, settled=settled)
+    return _insist(collection, mz_timestamp, content, metadata, force=force, settled=settled)
 
 
 def _insist(
     collection: Collection,
     mz_timestamp: int,
-    files: Sequence[FileWritten],
+    content: Content,
     metadata: Mapping[str, str],
     *,
     force: bool,
@@ -140,14 +188,15 @@ def _insist(
         answer = settled(stored)
         if answer is not None:
             return answer
-        if not files and not force:
+        if content.is_empty(collection) and not force:
             return CommitResult(None, already=False)
         if attempt == WRITES:
-            _let_go(collection, files, failures)
+            content.let_go(collection, failures)
             break
-        _refuse_old(collection, files)
         try:
-            _append(collection, mz_timestamp, files, metadata)
+            content.put(collection, mz_timestamp, content.noted(metadata))
+        except FilesTooOld:
+            raise
         except Exception as error:  # noqa: BLE001  whatever it says, only the log knows whether the commit is there
             failures.append(error)
         else:
@@ -156,15 +205,6 @@ def _insist(
         f"collection {collection.collection_id}: tick time {mz_timestamp} is not there after {WRITES} tries: "
         f"{failures[-1]}"
     ) from failures[-1]
-
-
-def _let_go(collection: Collection, files: Sequence[FileWritten], failures: Sequence[Exception]) -> None:
-    """Remove the files of a commit that is not in the log, if the commit cannot arrive later.
-
-    A local disk that refused every write has no commit on its way, and the next attempt needs the space.
-    """
-    if local_path(collection.root) and all(fault_of(failure) for failure in failures):
-        discard(collection, files)
 
 
 def discard(collection: Collection, files: Sequence[FileWritten]) -> None:
@@ -205,30 +245,40 @@ def _carried(collection: Collection, mz_timestamp: int, *, already: bool) -> Com
     return CommitResult(commit.version, already, commit.metadata)
 
 
-def _append(
-    collection: Collection, mz_timestamp: int, files: Sequence[FileWritten], metadata: Mapping[str, str]
+def add_files(
+    collection: Collection,
+    mz_timestamp: int,
+    files: Sequence[FileWritten],
+    metadata: Mapping[str, str],
+    *,
+    retries: int | None = None,
 ) -> None:
-    """One attempt. Delta refuses it if the table has got a commit of this application id since it was loaded."""
+    """One attempt. Delta refuses it if the table has got a commit of this application id since it was loaded.
+
+    :param retries: how often Delta itself tries a later version, if another commit took the next one.
+    """
     collection.table.create_write_transaction(
         [AddAction(f.path, f.size, {}, int(f.written_at * 1000), True, f.stats) for f in files],
         mode="append",
         schema=collection.table.schema(),
-        commit_properties=CommitProperties(
-            custom_metadata=_noted(mz_timestamp, metadata),
-            app_transactions=[Transaction(collection.collection_id, mz_timestamp)],
-        ),
+        commit_properties=tick_properties(collection, mz_timestamp, metadata, retries=retries),
         post_commithook_properties=KEEP_LOG,
     )
 
 
-def _noted(mz_timestamp: int, metadata: Mapping[str, str]) -> dict[str, str]:
+def tick_properties(
+    collection: Collection, mz_timestamp: int, metadata: Mapping[str, str], *, retries: int | None = None
+) -> CommitProperties:
+    """What the log entry of a tick carries besides its rows."""
+    return CommitProperties(
+        custom_metadata=_stamped(mz_timestamp, metadata),
+        max_commit_retries=retries,
+        app_transactions=[Transaction(collection.collection_id, mz_timestamp)],
+    )
+
+
+def _stamped(mz_timestamp: int, metadata: Mapping[str, str]) -> dict[str, str]:
     return {**metadata, "mz_timestamp": str(mz_timestamp)}
-
-
-def _refuse_old(collection: Collection, files: Sequence[FileWritten]) -> None:
-    age = time.time() - min((file.written_at for file in files), default=time.time())
-    if age > MAX_FILE_AGE_S:
-        raise FilesTooOld(collection.collection_id, age / 3600)
 
 
 def _pause(attempt: int) -> None:

@@ -29,7 +29,7 @@ _RACERS, _ROUNDS, _PROBE = 4, 5, "probe"
 
 @dataclass(frozen=True)
 class Compaction:
-    """The result. ``refused``: somebody else compacted meanwhile, and this call changed nothing."""
+    """The result. ``refused``: somebody else compacted meanwhile, or changed rows, and this call changed nothing."""
 
     files_before: int
     files_after: int
@@ -52,7 +52,10 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
     try:
         collection.table.optimize.compact(
             target_size=target_size,
-            commit_properties=CommitProperties(custom_metadata={"mz_compaction": "true"}),
+            # Rows that change were read from one version: a compaction must not land behind a later one.
+            commit_properties=CommitProperties(
+                custom_metadata={"mz_compaction": "true"}, max_commit_retries=0 if collection.keys else None
+            ),
             post_commithook_properties=KEEP_LOG,
         )
     except CommitFailedError:

@@ -44,6 +44,10 @@ class Entry:
     def removed(self) -> Iterator[str]:
         return (action["remove"]["path"] for action in self.actions if "remove" in action)
 
+    def changes(self) -> Iterator[str]:
+        """The files of the change feed: what the commit did to rows. No read of rows needs them."""
+        return (action["cdc"]["path"] for action in self.actions if "cdc" in action)
+
     def tick(self, app_id: str) -> TickCommit | None:
         """The tick this entry carries for ``app_id``, if any."""
         times = [a["txn"]["version"] for a in self.actions if "txn" in a and a["txn"]["appId"] == app_id]

@@ -128,14 +128,19 @@ def open_snapshot(root: str, path: str, version: int, shape: pa.Schema | None = 
     default. It may have columns that the spec no longer has, and has not got new ones before a row with them: NULL.
     """
     uri = collection_uri(root, path)
-    filesystem = native_filesystem(uri)
     try:
-        dataset = DeltaTable(uri, version=version).to_pyarrow_dataset(filesystem=filesystem)
-        return Snapshot(dataset.replace_schema(shape) if shape else dataset, filesystem is not None)
+        return snapshot_of(DeltaTable(uri, version=version), uri, shape)
     except (DeltaError, OSError) as error:
         raise NotReadable(
             f"collection {path} has no readable version {version}: {brief(error)}", hint="mzshare status"
         ) from error
+
+
+def snapshot_of(table: DeltaTable, uri: str, shape: pa.Schema | None = None) -> Snapshot:
+    """A table as it is loaded."""
+    filesystem = native_filesystem(uri)
+    dataset = table.to_pyarrow_dataset(filesystem=filesystem)
+    return Snapshot(dataset.replace_schema(shape) if shape else dataset, filesystem is not None)
 
 
 def native_filesystem(uri: str) -> pafs.FileSystem | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.places import Lane
 from airflow_provider_mzshare.connectors.records import ROW, as_records
-from airflow_provider_mzshare.formats.base import Batch, Errors, Field, ReadBatch, Reading, utf8
+from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Format, ReadBatch, Reading, utf8
+from airflow_provider_mzshare.storage.fanout.events import Events, events_of
 from airflow_provider_mzshare.storage.fanout.hashing import hash_table, row_hash
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
@@ -42,12 +44,20 @@ class Readers:
     def __init__(self, plan: FanoutPlan) -> None:
         self._plan = plan
         self._made: dict[str, ReadBatch] = {}
+        self._of_keys: dict[str, ReadBatch] = {}
 
     def of(self, member: MemberPlan) -> ReadBatch:
         if member.format not in self._made:
             asked = [each.asked for each in self._plan.members if each.format == member.format]
             self._made[member.format] = member.decoder.reader(asked)
         return self._made[member.format]
+
+    def of_key(self, member: MemberPlan, decoder: Format) -> ReadBatch:
+        """How the key of a member is read, by its format."""
+        if member.key_format not in self._of_keys:
+            asked = [each.asked_of_key for each in self._plan.members if each.key_format == member.key_format]
+            self._of_keys[member.key_format] = decoder.reader(asked)
+        return self._of_keys[member.key_format]
 
 
 def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
@@ -66,6 +76,7 @@ class SharedBatch:
         rows = self._batch.column(ROW) if ROW in self._batch.schema.names else None
         self._records = Batch(self._batch, rows)
         self._readings: dict[str, Reading] = {}
+        self._key_readings: dict[str, Reading] = {}
         self._shared: dict[Hashable, SharedColumn] = {}
         self._parts: dict[tuple[Lane, ...], SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
@@ -92,7 +103,11 @@ class SharedBatch:
     def _decode(self, member: MemberPlan) -> Decoded:
         if not self._batch.num_rows:
             return Decoded(None, None)
-        columns = [*self._value_columns(member), *(self._included(member, what) for what, _ in member.include)]
+        values = self._value_columns(member)
+        others = [*self._key_columns(member), *(self._included(member, what) for what, _ in member.include)]
+        if member.keys:
+            return self._decode_events(member, values, others)
+        columns = [*values, *others]
         errors = self._member_errors(member, columns)
         good = self._due_after(member.data_after)
         if not errors:
@@ -101,6 +116,29 @@ class SharedBatch:
         bad[list(errors)] = True
         found = self._bad_rows(errors, bad & self._due_after(member.errors_after), member.hash_version)
         return Decoded(self._data_rows(member, columns, good & ~bad), found)
+
+    def _decode_events(
+        self, member: MemberPlan, values: Sequence[SharedColumn], others: Sequence[SharedColumn]
+    ) -> Decoded:
+        """The events of keys take the place of rows."""
+        whole = self._reading(member).record_errors(member.asked) if member.columns else {}
+        raw = None if self._records.rows is not None else self._records.values
+        events = events_of(member, values, others, whole, raw, () if raw is None else self._without_key)
+        bad = np.zeros(self._batch.num_rows, np.bool_)
+        bad[list(events.errors)] = True
+        found = self._bad_rows(events.errors, bad & self._due_after(member.errors_after), member.hash_version)
+        return Decoded(self._event_rows(member, events, ~bad & self._due_after(member.data_after)), found)
+
+    def _event_rows(self, member: MemberPlan, events: Events, good: npt.NDArray[np.bool_]) -> Rows | None:
+        """They have no hash: only rows do."""
+        chosen = Chosen(good)
+        if chosen.is_empty:
+            return None
+        *columns, deletes = events.columns
+        stored = (*columns, self._tick, *(self._input(name) for name in self._place.given), deletes)
+        values = [chosen.values(column) for column in stored]
+        batch = pa.RecordBatch.from_arrays(values, schema=member.events_schema)
+        return Rows(batch, 0, chosen.bounds(batch), lambda number, how: chosen.chunk(stored[number], how))
 
     def _due_after(self, tick: int) -> npt.NDArray[np.bool_]:
         """Rows that are still due: of ticks after the last tick that the collection holds completely."""
@@ -178,9 +216,49 @@ class SharedBatch:
     def _included(self, member: MemberPlan, what: str) -> SharedColumn:
         if what == "timestamp":
             return self._once("timestamp", make=self._make_timestamp)
+        if what == "key" and (reading := self._reading_of_key(member)):
+            return self._once("key", member.key_format, make=lambda: self._of_key(reading.plain()))
         if what != "key" or member.decoder.key_type == "bytea":
             return self._input(what)
         return self._once("key", make=self._make_key)
+
+    def _key_columns(self, member: MemberPlan) -> list[SharedColumn]:
+        """The columns that the key is decoded into. What is wrong with a key as a whole is wrong with the first."""
+        reading, decoder = self._reading_of_key(member), member.key_decoder
+        if reading is None or decoder is None or not member.key_columns:
+            return []
+        whole = reading.record_errors(member.asked_of_key)
+        fields = zip(decoder.fields(member.key_columns), member.key_columns, strict=True)
+        return [
+            self._key_field(member.key_format, reading, field, kind, {} if number else whole)
+            for number, (field, (_, kind)) in enumerate(fields)
+        ]
+
+    def _key_field(self, of: str, reading: Reading, field: Field, type_name: str, whole: Errors) -> SharedColumn:
+        def make() -> SharedColumn:
+            column = reading.field(field, type_name, as_text=False)
+            return self._of_key(Column(column.values, {**column.errors, **whole}))
+
+        return self._once("key", of, field, type_name, bool(whole), make=make)
+
+    def _of_key(self, column: Column) -> SharedColumn:
+        """A record without a key has NULL there, which is no error of the record."""
+        errors = {row: f"key: {text}" for row, text in column.errors.items() if row not in self._without_key}
+        return SharedColumn(column.values, errors)
+
+    @cached_property
+    def _without_key(self) -> frozenset[int]:
+        keys = self._records.keys
+        return frozenset(np.flatnonzero(keys.is_null()).tolist() if keys.null_count else ())
+
+    def _reading_of_key(self, member: MemberPlan) -> Reading | None:
+        """Read by the format of the member's key, once for all members of this format; None if it has none."""
+        if member.key_decoder is None:
+            return None
+        if member.key_format not in self._key_readings:
+            keys = pa.RecordBatch.from_arrays([self._records.values, self._records.keys], names=["key", "value"])
+            self._key_readings[member.key_format] = self._readers.of_key(member, member.key_decoder)(Batch(keys))
+        return self._key_readings[member.key_format]
 
     def _input(self, name: str) -> SharedColumn:
         return self._once("input", name, make=lambda: SharedColumn(self._batch.column(name)))

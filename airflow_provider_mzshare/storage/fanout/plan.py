@@ -15,7 +15,6 @@ from airflow_provider_mzshare.connectors.places import PARTITIONED, Lane, Place
 from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.registry import load
 from airflow_provider_mzshare.core.schema import (
-    DEFAULT_ENVELOPE,
     ERROR_COLUMNS,
     HASH_VERSION,
     INCLUDE_TYPES,
@@ -24,9 +23,13 @@ from airflow_provider_mzshare.core.schema import (
     system_columns,
     system_names,
 )
+from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
 from airflow_provider_mzshare.formats.base import Field, Format, TableColumns
 
-VERSION = 6
+VERSION = 7
+
+EVERY_RECORD = "airflow_provider_mzshare.envelopes.append:APPEND"
+EVENTS = "_mz_events"
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,12 @@ class MemberPlan:
     what (``key``, ``timestamp`` or a column of the place) and the column's name. ``data_after`` and
     ``errors_after`` are ticks up to which a collection is complete: their rows are neither written nor counted.
     Of a batch, a member takes the records of its ``partitions``; empty means all. ``text_columns`` hold whatever the
-    field has as text, where the upstream's own columns are the fields. ``envelope`` names what the records mean for the
-    table's rows. ``hash_version`` is the one that its collections were made with. ``place`` is that of the source's
-    records.
+    field has as text, where the upstream's own columns are the fields. ``envelope`` is the ``module:attribute`` of what
+    the records mean for the table's rows, and ``keys`` are the columns that make a row's key; empty where every record
+    is a row. ``key_format`` decodes the records' keys, into ``key_columns`` or whole; empty means as text, or as bytes
+    where the format says so. ``inline_errors`` is the column that says why a value cannot be decoded; empty where such
+    records are error rows. ``hash_version`` is the one that its collections were made with. ``place`` is that of the
+    source's records.
     """
 
     table_id: str
@@ -54,7 +60,11 @@ class MemberPlan:
     errors_after: int = 0
     partitions: tuple[Lane, ...] = ()
     text_columns: tuple[str, ...] = ()
-    envelope: str = DEFAULT_ENVELOPE
+    envelope: str = EVERY_RECORD
+    keys: tuple[str, ...] = ()
+    key_format: str = ""
+    key_columns: Columns = ()
+    inline_errors: str = ""
     hash_version: int = HASH_VERSION
     place: Place = PARTITIONED
 
@@ -73,15 +83,50 @@ class MemberPlan:
         """What the table asks of its format."""
         return TableColumns(self.columns, self.text_columns)
 
+    @cached_property
+    def key_decoder(self) -> Format | None:
+        """None where the key is not decoded by a format of its own."""
+        found: Format | None = load(self.key_format) if self.key_format else None
+        return found
+
+    @property
+    def asked_of_key(self) -> TableColumns:
+        """What the table asks of its key's format."""
+        return TableColumns(self.key_columns)
+
+    @cached_property
+    def keyed_envelope(self) -> KeyedEnvelope:
+        """Of a member that has ``keys``."""
+        found: KeyedEnvelope = load(self.envelope)
+        return found
+
     def value_columns(self) -> Columns:
         return self.columns or ((PLAIN_COLUMN, self.decoder.plain_type),)
 
     def include_columns(self) -> Columns:
-        return tuple((name, INCLUDE_TYPES.get(what) or self.decoder.key_type) for what, name in self.include)
+        """What is a column besides the value's own: those of the key, other parts of the record, an inline error."""
+        key_type = self.key_decoder.plain_type if self.key_decoder else self.decoder.key_type
+        included = tuple((name, INCLUDE_TYPES.get(what) or key_type) for what, name in self.include)
+        return (*self.key_columns, *included, *(((self.inline_errors, "text"),) if self.inline_errors else ()))
 
     @cached_property
     def schema(self) -> pa.Schema:
         return arrow_schema(self.value_columns() + self.include_columns() + system_columns(self.place.stored))
+
+    @cached_property
+    def events_schema(self) -> pa.Schema:
+        """What the pass writes for a member that has ``keys``: the columns of its rows, and whether they go away."""
+        return self.schema.append(pa.field(DELETES, pa.bool_()))
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the pass writes files for it: data, or events, and errors."""
+        return (self.events_path if self.keys else self.data_path, self.errors_path)
+
+    @property
+    def events_path(self) -> str:
+        """The folder of these files, which no commit names. Delta's readers leave out what begins with ``_``."""
+        return f"{self.data_path.rstrip('/')}/{EVENTS}"
 
 
 @dataclass(frozen=True)
@@ -142,8 +187,8 @@ def _plain(member: MemberPlan) -> dict[str, object]:
 
 
 def _member(fields: dict[str, object], place: Place) -> MemberPlan:
-    pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in ("columns", "include")}  # type: ignore[attr-defined]
-    plain = {name: tuple(fields[name]) for name in ("partitions", "text_columns")}  # type: ignore[var-annotated,arg-type]
+    pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in ("columns", "include", "key_columns")}  # type: ignore[attr-defined]
+    plain = {name: tuple(fields[name]) for name in ("partitions", "text_columns", "keys")}  # type: ignore[var-annotated,arg-type]
     return MemberPlan(**{**fields, **pairs, **plain}, place=place)  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, Sha
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
-from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import EVENTS, FanoutPlan, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
 from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
 from airflow_provider_mzshare.storage.fanout.rows import Rows
@@ -112,9 +112,8 @@ class _MemberOutput:
 
     def _file(self, role: str) -> _OutputFile:
         if role not in self._files:
-            is_data = role == "data"
-            folder = self.member.data_path if is_data else self.member.errors_path
-            schema = data_schema(self.member) if is_data else errors_schema(self.member.place)
+            folder = dict(zip(("data", "errors"), self.member.folders, strict=True))[role]
+            schema = _schema(self.member, role)
             columns = encodings(schema, self.member.place)
             self._files[role] = _OutputFile(folder, schema, columns, self._file_prefix, spliced=self._spliced)
         return self._files[role]
@@ -153,6 +152,12 @@ class _MemberOutput:
             self._files.popitem()[1].discard()
 
 
+def _schema(member: MemberPlan, role: str) -> pa.Schema:
+    if role == "errors":
+        return errors_schema(member.place)
+    return member.events_schema if member.keys else data_schema(member)
+
+
 class _OutputFile:
     """A Parquet file that is being written, under a name that no other attempt uses."""
 
@@ -163,6 +168,9 @@ class _OutputFile:
         self._rows = self._hash = 0
         self._bounds: dict[str, tuple[int, int]] = {}
         self._filesystem, path = _filesystem(folder)
+        if path.endswith(EVENTS):
+            # Not its parents: a folder that is gone must not come back empty.
+            self._filesystem.create_dir(path, recursive=False)
         self._path = f"{path.rstrip('/')}/{self.name}"
         self._sink = self._filesystem.open_output_stream(self._path, buffer_size=_BUFFER_BYTES)
         self._columns = columns

@@ -286,7 +286,7 @@ class TickExecutor:
 
 def _sweep(plan: FanoutPlan) -> None:
     """Remove the files of a pass that failed: no commit will name them. Maintenance removes what is left."""
-    for folder in {path for member in plan.members for path in (member.data_path, member.errors_path)}:
+    for folder in {path for member in plan.members for path in member.folders}:
         with suppress(OSError, DeltaError):
             files = open_filesystem(folder)
             for info in files.get_file_info(FileSelector("")):

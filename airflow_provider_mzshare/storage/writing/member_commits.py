@@ -19,12 +19,13 @@ from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outc
 from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
 from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists, create_collection
-from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, discard
+from airflow_provider_mzshare.storage.collections.commit import CommitResult, Content, FileWritten, NewFiles, discard
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
+from airflow_provider_mzshare.storage.collections.keyed import KeyEvents
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.hashing import FIRST, row_hash
-from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import EVENTS, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
 from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
@@ -91,7 +92,7 @@ class MemberCommits(ABC):
         group: TickGroup,
         due: Due,
         collection_id: CollectionId,
-        files: Sequence[FileWritten],
+        content: Content,
         noted: Mapping[str, str],
     ) -> CommitResult: ...
 
@@ -129,20 +130,21 @@ class MemberCommits(ABC):
 
     def open(self, member: Member) -> None:
         """Make the member's collections, or find them: a table that joined is readable, if empty."""
-        for collection_id, schema in (
-            (member.data, data_schema(self.plan(member))),
-            (member.errors, errors_schema(self._place)),
+        plan = self.plan(member)
+        for collection_id, schema, keys in (
+            (member.data, data_schema(plan), plan.keys),
+            (member.errors, errors_schema(self._place), ()),
         ):
             if collection_id not in self._open:
-                self._open[collection_id] = self._opened(collection_id, schema)
+                self._open[collection_id] = self._opened(collection_id, schema, keys)
             if self._columns.get(collection_id) != schema:
                 self._open[collection_id].widen(schema)
                 self._columns[collection_id] = schema
 
-    def _opened(self, collection_id: CollectionId, schema: pa.Schema) -> Collection:
+    def _opened(self, collection_id: CollectionId, schema: pa.Schema, keys: Sequence[str]) -> Collection:
         """A folder that was deleted, or restored from an old copy, has lost rows: nothing may be added to it."""
         if not self._last_written.get(collection_id) and not collection_exists(self._root, collection_id):
-            create_collection(self._root, collection_id, schema)
+            create_collection(self._root, collection_id, schema, keys=keys)
         collection = Collection.open(self._root, collection_id)
         self._check_kept(collection, collection.stored_version())
         return collection
@@ -190,7 +192,7 @@ class MemberCommits(ABC):
 
     def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
         """Commit what the pass wrote. Raises if the member could not be written; ``Left`` if a bad record stops it."""
-        own = _own_files(due.member, files, written_at)
+        own = _own_files(due, files, written_at)
         if files.error or files.first_error_at:
             # No commit will name what other tasks have written for it: it must not take space on a full disk.
             self._discard(own)
@@ -218,7 +220,12 @@ class MemberCommits(ABC):
             if files.received is not None:
                 # After a crash these numbers are taken from the commit: the records need not be read again.
                 noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
-            result = self._commit(group, due, collection_id, mine, noted)
+            content = _content(due, role, mine)
+            try:
+                result = self._commit(group, due, collection_id, content, noted)
+            finally:
+                if isinstance(content, KeyEvents):
+                    discard(self._open[collection_id], mine)
             # After somebody else's commit, our next commit is made even without rows: a third writer must conflict.
             if not result.already:
                 own_commits.add(collection_id)
@@ -272,9 +279,19 @@ class MemberCommits(ABC):
         self._known.add(mz_timestamp)
 
 
-def _own_files(member: Member, files: MemberResult, written_at: float) -> dict[CollectionId, list[FileWritten]]:
+def _content(due: Due, role: str, files: Sequence[FileWritten]) -> Content:
+    """Rows as the pass wrote them; of a table whose rows change, events that are folded into its rows."""
+    plan = due.plan
+    if role == "errors" or not plan.keys:
+        return NewFiles(files)
+    return KeyEvents(files, plan.events_schema, plan.keys, plan.keyed_envelope, plan.hash_version)
+
+
+def _own_files(due: Due, files: MemberResult, written_at: float) -> dict[CollectionId, list[FileWritten]]:
+    member, plan = due.member, due.plan
+    folders = {"errors": "", "data": f"{EVENTS}/" if plan.keys else ""}
     return {
-        collection_id: [FileWritten(f.path, f.size, f.stats, written_at) for f in files.files[role]]
+        collection_id: [FileWritten(folders[role] + f.path, f.size, f.stats, written_at) for f in files.files[role]]
         for role, collection_id in (("errors", member.errors), ("data", member.data))
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.core.specs import TableSpec
-from airflow_provider_mzshare.envelopes.registry import envelope_named
+from airflow_provider_mzshare.envelopes.registry import envelope_named, envelope_target
 from airflow_provider_mzshare.formats.registry import format_named, format_target
 from airflow_provider_mzshare.storage.fanout.hashing import row_hash
 from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
@@ -24,23 +24,25 @@ def member_plan(
         stop_on_error=spec.on_decode_error == "stop",
         partitions=partitions_of(spec),
         text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
-        envelope=envelope_named(spec.envelope).name,
+        envelope=envelope_target(spec.envelope),
+        keys=key_of(spec),
+        key_format=format_target(spec.key_format) if spec.key_format else "",
+        key_columns=tuple((c.name, c.type) for c in spec.key_columns),
+        inline_errors=spec.inline_errors or "",
         hash_version=row_hash(hash_version).version,
         place=place,
     )
 
 
-def partitions_of(spec: TableSpec) -> tuple[int, ...]:
-    """Those of the source that carry what the table was made from; empty is all of them."""
-    return kind_of(spec.details).stored_reference(spec).partitions if spec.details else ()
-
-
 def key_of(spec: TableSpec) -> tuple[str, ...]:
-    """The columns that tell a table's rows apart; none where every record is a row of its own."""
+    """The columns that make the key of a table whose rows change; nothing for a table whose rows do not."""
     if envelope_named(spec.envelope).appends:
         return ()
     if format_named(spec.format).own_columns:
         return kind_of(spec.details).stored_reference(spec).keys if spec.details else ()
-    if spec.key_columns:
-        return tuple(column.name for column in spec.key_columns)
-    return tuple(item.name for item in spec.include if item.what == "key")
+    return tuple(c.name for c in spec.key_columns) or tuple(i.name for i in spec.include if i.what == "key")
+
+
+def partitions_of(spec: TableSpec) -> tuple[int, ...]:
+    """Those of the source that carry what the table was made from; empty is all of them."""
+    return kind_of(spec.details).stored_reference(spec).partitions if spec.details else ()

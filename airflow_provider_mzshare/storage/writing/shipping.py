@@ -1,6 +1,6 @@
-"""Packs what Spark's Python processes run: the fan-out writer, formats and the readers of connectors.
+"""Packs what Spark's Python processes run: the fan-out writer, formats, envelopes and the readers of connectors.
 
-It travels with the job: executors need not have this package, nor those that bring formats and connectors of their own.
+It travels with the job: executors need not have this package, nor those that bring parts of their own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import airflow_provider_mzshare
 from airflow_provider_mzshare.connectors.registry import kinds
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.formats.registry import FORMATS
 from airflow_provider_mzshare.storage.writing import worker_daemon
 
@@ -29,6 +30,8 @@ TRAVELS = (
     "connectors/places.py",
     "connectors/record_times.py",
     "connectors/records.py",
+    "envelopes/__init__.py",
+    "envelopes/base.py",
     "formats/__init__.py",
     "formats/base.py",
     "formats/columns.py",
@@ -42,7 +45,8 @@ def pack_writer(folder: Path) -> Path:
     root = Path(airflow_provider_mzshare.__file__).parent
     files = [root / name for name in TRAVELS] + sorted((root / "storage" / "fanout").glob("*.py"))
     packed = {str(Path(root.name) / file.relative_to(root)): file for file in files}
-    parts = (*(each.modules for each in FORMATS.all()), *(kind.executor_modules for kind in kinds()))
+    envelopes = [type(each).__module__ for each in ENVELOPES.all()]
+    parts = (envelopes, *(each.modules for each in FORMATS.all()), *(kind.executor_modules for kind in kinds()))
     packed.update(module_files({module for modules in parts for module in modules}))
     target = folder / "mzshare_fanout.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -76,7 +76,11 @@ class Upkeep:
             log.warning("upkeep was put off: %s", error.line if isinstance(error, MzShareError) else error)
 
     def _compact(self, name: CollectionId, min_files: int) -> None:
-        """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta."""
+        """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta.
+
+        Where rows change, a commit beside it does conflict, and whoever comes second is refused. So it begins right
+        after a tick, and is tried again some commits later.
+        """
         try:
             done = compact(Collection.open(self._root, name), min_files=min_files)
         except WarehouseUnreachable:
@@ -84,4 +88,6 @@ class Upkeep:
             if damages := check_collection(self._root, name).damages:
                 self._note_damage(name, told(in_collection(name, damages)))
             raise
+        if done.refused:
+            self._commits[name] += COMMITS_BEFORE_COMPACTION // 2
         log.info("%s compacted: %s files became %s", name, done.files_before, done.files_after)

@@ -11,7 +11,13 @@ from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
 from airflow_provider_mzshare.core.ticklog.stores import Member
 from airflow_provider_mzshare.errors import CatalogBehind, GroupTooShort
 from airflow_provider_mzshare.storage.collections.collection import Collection
-from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_group, commit_tick
+from airflow_provider_mzshare.storage.collections.commit import (
+    NOTHING,
+    CommitResult,
+    Content,
+    commit_group,
+    commit_tick,
+)
 from airflow_provider_mzshare.storage.writing.member_commits import (
     Due,
     MemberCommits,
@@ -46,18 +52,18 @@ class TickCommits(MemberCommits):
         group: TickGroup,
         due: Due,
         collection_id: CollectionId,
-        files: Sequence[FileWritten],
+        content: Content,
         noted: Mapping[str, str],
     ) -> CommitResult:
         force = group.last.attempts > 1 or collection_id in due.forced
-        return self._make_hold(group.last, due.member, collection_id, files, noted, force=force)
+        return self._make_hold(group.last, due.member, collection_id, content, noted, force=force)
 
     def _make_hold(
         self,
         tick: Tick,
         member: Member,
         collection_id: CollectionId,
-        files: Sequence[FileWritten] = (),
+        content: Content = NOTHING,
         noted: Mapping[str, str] = {},
         *,
         force: bool = False,
@@ -65,7 +71,7 @@ class TickCommits(MemberCommits):
         return commit_tick(
             self._open[collection_id],
             mz_timestamp=tick.mz_timestamp,
-            files=files,
+            content=content,
             metadata={**self._metadata(tick, tick, member), **noted},
             knows=self._knows,
             force=force,
@@ -99,7 +105,7 @@ class GroupCommits(MemberCommits):
             return ()
         upto = replace(errors, after=group.number - 1)
         due = Due(member, self.plan(member), frozenset({member.errors}), {member.errors: upto})
-        result = self._commit(group, due, member.errors, (), counted(member))
+        result = self._commit(group, due, member.errors, NOTHING, counted(member))
         if result.version is None:
             return ()
         return (written_as(member.errors, result.version, result.metadata),)
@@ -133,7 +139,7 @@ class GroupCommits(MemberCommits):
         group: TickGroup,
         due: Due,
         collection_id: CollectionId,
-        files: Sequence[FileWritten],
+        content: Content,
         noted: Mapping[str, str],
     ) -> CommitResult:
         standing = due.standing(collection_id)
@@ -144,7 +150,7 @@ class GroupCommits(MemberCommits):
             self._open[collection_id],
             planned=standing.stored,
             mz_timestamp=group.mz_timestamp,
-            files=files,
+            content=content,
             metadata={
                 **self._metadata(first, group.last, due.member),
                 "mz_first_tick": str(first.number),

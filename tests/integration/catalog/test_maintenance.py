@@ -16,7 +16,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
-from airflow_provider_mzshare.storage.collections.commit import commit_tick
+from airflow_provider_mzshare.storage.collections.commit import NewFiles, commit_tick
 from airflow_provider_mzshare.storage.collections.compaction import compact
 from airflow_provider_mzshare.storage.fanout.plan import errors_schema
 from tests.support.catalog import Log, add_source, add_tables
@@ -49,7 +49,7 @@ class Filled:
         done = commit_tick(
             self.data,
             mz_timestamp=tick.mz_timestamp,
-            files=[tick_file(self.data, number)],
+            content=NewFiles([tick_file(self.data, number)]),
             metadata={"mz_tick": str(number)},
             knows=lambda _: True,
             force=False,

@@ -93,7 +93,7 @@ def test_delta_refuses_a_second_commit_of_the_same_writer_through_a_handle_that_
     file = tick_file(collection, 2)
     before_the_next_write(monkeypatch, lambda: write_tick(Collection.open(str(tmp_path), NAME), 1))
     with pytest.raises(CommitFailedError):
-        commits._append(collection, time_of(2), [file], {})
+        commits.add_files(collection, time_of(2), [file], {})
     assert read_rows(collection) == rows_of([1])
 
 

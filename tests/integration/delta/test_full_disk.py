@@ -97,13 +97,13 @@ def test_a_commit_that_landed_before_the_room_was_gone_keeps_its_files(
 ) -> None:
     """As when its checkpoint finds no room: an error is not an answer."""
     collection = new_collection(tmp_path)
-    append = commit._append
+    append = commit.add_files
 
     def landed(*args: object, **kwargs: object) -> None:
         append(*args, **kwargs)  # type: ignore[arg-type]
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(commit, "_append", landed)
+    monkeypatch.setattr(commit, "add_files", landed)
     assert write_tick(collection, 1).already
     assert read_rows(collection) == rows_of([1])
 
@@ -112,7 +112,7 @@ def test_a_log_that_cannot_be_looked_at_keeps_the_files(tmp_path: Path, monkeypa
     """Whether the commit landed is not known then."""
     collection = new_collection(tmp_path)
     files = [tick_file(collection, 1)]
-    append, looks = commit._append, [0]
+    append, looks = commit.add_files, [0]
 
     def landed(*args: object, **kwargs: object) -> None:
         append(*args, **kwargs)  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_a_log_that_cannot_be_looked_at_keeps_the_files(tmp_path: Path, monkeypa
             raise WarehouseUnreachable(NAME, "no answer") from OSError(5, "Input/output error")
         return stored_version(self)
 
-    monkeypatch.setattr(commit, "_append", landed)
+    monkeypatch.setattr(commit, "add_files", landed)
     monkeypatch.setattr(Collection, "stored_version", look)
     with pytest.raises(CommitUnclear):
         write_tick(collection, 1, files=files)
