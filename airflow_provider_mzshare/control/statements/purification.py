@@ -84,23 +84,7 @@ def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceI
         )
     spec = spec.model_copy(update={"details": kind.export(source, spec, reference)})
     _check_key(statement, spec, reference)
-    _check_fillable(statement)
     return spec
-
-
-def _check_fillable(statement: sql.CreateTable) -> None:
-    """Refuse what cannot be filled yet: with every record as a row, the table would be wrong without an error."""
-    if not envelope_named(statement.envelope).appends:
-        raise BadExport(
-            f"table {statement.name}: ENVELOPE {envelope_word(statement.envelope)} changes rows, and tables whose rows "
-            f"change cannot be filled yet",
-            hint="leave ENVELOPE out: every record is a row then",
-        )
-    if statement.key_format:
-        raise BadExport(
-            f"table {statement.name}: KEY FORMAT cannot be filled yet",
-            hint=f"FORMAT {sql_word(statement.format)} alone: the key is text then, or bytes with FORMAT BYTES",
-        )
 
 
 def _check_key(statement: sql.CreateTable, spec: TableSpec, reference: ReferenceInfo) -> None:

@@ -12,7 +12,6 @@ from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
-from airflow_provider_mzshare.control.definition_errors import BadExport
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.printing import print_create_table
 from airflow_provider_mzshare.control.sql.script import QualifiedName, parse_script
@@ -71,12 +70,11 @@ def test_what_an_envelope_needs_is_told_at_its_clause() -> None:
 
 
 @pytest.mark.usefixtures("adding")
-def test_a_table_whose_rows_would_change_is_not_made_and_filled_as_if_they_did_not() -> None:
+def test_a_table_of_any_envelope_keeps_its_name() -> None:
     source = KafkaSourceSpec(connection="c", topic="r")
-    statement = parse("FORMAT TEXT INCLUDE KEY ENVELOPE ADDING")
-    with pytest.raises(BadExport, match="ENVELOPE ADDING changes rows"):
-        purify(statement, source, ReferenceInfo(None, "r"))
-    assert purify(parse("FORMAT TEXT"), source, ReferenceInfo(None, "r")).envelope == "none"
+    for word in ("ADDING", "UPSERT", "NONE"):
+        spec = purify(parse(f"FORMAT TEXT INCLUDE KEY ENVELOPE {word}"), source, ReferenceInfo(None, "r"))
+        assert spec.envelope == word.lower()
 
 
 def test_one_that_is_not_here_is_refused_in_a_statement_and_where_the_table_would_be_filled() -> None:

@@ -11,7 +11,7 @@ from airflow_provider_mzshare.connectors.load_generator.upstream import LoadGene
 from airflow_provider_mzshare.connectors.registry import CONNECTORS
 from airflow_provider_mzshare.control.definition_errors import BadExport
 from airflow_provider_mzshare.control.sql import values
-from airflow_provider_mzshare.control.statements import purification
+from airflow_provider_mzshare.control.statements.purification import purify
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSpec, TableSpec
 from airflow_provider_mzshare.storage.writing.member_plans import key_of
 from tests.support.parsing import one
@@ -20,16 +20,10 @@ KAFKA = KafkaSourceSpec(connection="c", topic="r")
 TOPIC = ReferenceInfo(None, "r")
 
 
-@pytest.fixture(autouse=True)
-def fillable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if tables whose rows change could be filled already."""
-    monkeypatch.setattr(purification, "_check_fillable", lambda statement: None)
-
-
 def purified(clauses: str, source: SourceSpec = KAFKA, reference: ReferenceInfo = TOPIC) -> TableSpec:
     statement = one(f"CREATE TABLE t {clauses}")
     assert isinstance(statement, values.CreateTable)
-    return purification.purify(statement, source, reference)
+    return purify(statement, source, reference)
 
 
 def made(clauses: str, generator: str, output: str) -> TableSpec:
