@@ -13,10 +13,13 @@ from airflow.sdk import Param
 from airflow_provider_mzshare.connectors.registry import find_kind
 from airflow_provider_mzshare.control.sql.durations import format_duration
 from airflow_provider_mzshare.core.options import Option
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import TABLE_OPTIONS, TableSpec
-from airflow_provider_mzshare.formats import registry
+from airflow_provider_mzshare.envelopes import registry as envelopes
+from airflow_provider_mzshare.formats import registry as formats
 
-FORMATS = tuple(registry.FORMATS)
+FORMATS = tuple(formats.FORMATS)
+ENVELOPES = tuple(envelopes.ENVELOPES)
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -44,7 +47,34 @@ def table_params(
             title="Format",
             description="How records are decoded. none: the upstream has columns of its own.",
         ),
+        **_key_params(),
         **{option.name: _param(option, _usual(option)) for option in _asked(without)},
+    }
+
+
+def _key_params() -> dict[str, Param]:
+    """The fields of a table whose rows change."""
+    return {
+        "envelope": Param(
+            DEFAULT_ENVELOPE,
+            type="string",
+            enum=list(ENVELOPES),
+            title="Envelope",
+            description="none: each record is a row. upsert: a record sets the row of its key, which must be included.",
+        ),
+        "key_format": _text(
+            None, "Format of the key", "How the key is decoded, as json. Empty: text, or bytes where Format is bytes."
+        ),
+        "key_columns": _text(
+            None,
+            "Columns of the key",
+            "name type, name type, … that the key is decoded into. Empty: key among the metadata columns is all of it.",
+        ),
+        "inline_errors": _text(
+            None,
+            "Column of errors",
+            "With upsert: a column that says why a value cannot be decoded. Empty: such records are in the errors.",
+        ),
     }
 
 
@@ -53,7 +83,7 @@ def table_definition(name: str, *, without: Collection[str] = (), **more: Any) -
 
     :param name: the table's name. :param more: parts of the definition that are not asked for in the form.
     """
-    asked = {field: _template(field) for field in ("columns", "include", "format")}
+    asked = {field: _template(field) for field in ("columns", "include", "format", *_key_params())}
     return {"name": name, **asked, "options": {one.name: _template(one.name) for one in _asked(without)}, **more}
 
 

@@ -27,7 +27,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.sensors.date_time import DateTimeSensorAsync
 from airflow.sdk import BaseOperator, Param, TaskGroup, chain, dag, task
 
-from airflow_provider_mzshare.forms import FORMATS, table_definition, table_params
+from airflow_provider_mzshare.forms import ENVELOPES, FORMATS, table_definition, table_params
 from airflow_provider_mzshare.operators.checking import CheckSQLOperator
 from airflow_provider_mzshare.operators.ingestion import ReconcileOperator
 from airflow_provider_mzshare.operators.swapping import DropUnlessLiveOperator, PlanSwapOperator, SwapTablesOperator
@@ -43,6 +43,12 @@ NOT_ASKED = ("snapshot",)
 def pulled(task_id: str, key: str) -> str:
     """What a task of this run has answered, for a template."""
     return f"{{{{ ti.xcom_pull(task_ids='{task_id}')['{key}'] }}}}"
+
+
+def same_or_given(field: str) -> str:
+    """What the form says of a field, or the plan, which has it from the old table."""
+    given = f"{{{{ params.{field} or '' }}}}"
+    return f"{{% if params.{field} == '{SAME}' %}}{pulled('plan', field)}{{% else %}}{given}{{% endif %}}"
 
 
 PARAMS = {
@@ -67,6 +73,20 @@ PARAMS = {
         enum=[SAME, *FORMATS],
         title="Format",
         description="How records are decoded; as the table's is now, unless you say otherwise.",
+    ),
+    "key_format": Param(
+        SAME,
+        type=["null", "string"],
+        title="Format of the key",
+        description="How keys are decoded; as the table's are now, unless you say otherwise. Empty: as Format has it.",
+    ),
+    "envelope": Param(
+        SAME,
+        type="string",
+        enum=[SAME, *ENVELOPES],
+        title="Envelope",
+        description="What records mean for rows; as for the table now, unless you say otherwise. upsert needs the key "
+        "among the metadata columns, or columns of the key.",
     ),
     "checks": Param(
         [],
@@ -172,7 +192,6 @@ def swapped_when_approved(plan: BaseOperator) -> BaseOperator:
 
 def added_table() -> TaskGroup:
     """On the source and the reference of the old one."""
-    same = pulled("plan", "format")
     return add_tables(
         "new_table",
         source=pulled("plan", "source"),
@@ -181,7 +200,7 @@ def added_table() -> TaskGroup:
                 pulled("plan", "other"),
                 without=NOT_ASKED,
                 reference="{{ ti.xcom_pull(task_ids='plan')['reference'] | tojson }}",
-                format=f"{{% if params.format == '{SAME}' %}}{same}{{% else %}}{{{{ params.format }}}}{{% endif %}}",
+                **{field: same_or_given(field) for field in ("format", "key_format", "envelope")},
             )
         ],
     )

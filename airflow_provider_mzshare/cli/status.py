@@ -23,7 +23,7 @@ _TABLE = (
     "id", "name", "source", "status", "rows", "errors", "rate", "lag", "position", "since", "upper", "reason", "hint",
     "source_health", "source_reason", "job", "generation", "backfill", "backfill_job", "backfill_rate", "done", "total",
     "ticks_behind", "behind", "seconds_left", "new_generation", "new_status", "location",
-    "queue_place", "queue_length",
+    "queue_place", "queue_length", "key",
 )  # fmt: skip
 _FOR_PEOPLE = ("name", "health", "status", "tables", "tick", "rows", "errors", "rate", "lag", "age", "position")
 _PARTITIONS_SHOWN = 4

@@ -18,7 +18,9 @@ from airflow_provider_mzshare.control.sql.column_lists import parse_columns, par
 from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.names import check_name
 from airflow_provider_mzshare.control.sql.options import is_given, read_given
+from airflow_provider_mzshare.control.sql.values import INLINE_COLUMN
 from airflow_provider_mzshare.core.options import Option, OptionValue
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import (
     SOURCE_SETTINGS,
     TABLE_OPTIONS,
@@ -27,15 +29,19 @@ from airflow_provider_mzshare.core.specs import (
     SourceSettings,
     TableSpec,
 )
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.errors import StatementError
-from airflow_provider_mzshare.formats.registry import FORMATS
+from airflow_provider_mzshare.formats.registry import FORMATS, NATIVE
 
 Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]
 
 DEFAULT_KIND = "kafka"
 """The kind if none is given: operators once had no other."""
-TABLE_FIELDS = ("name", "columns", "format", "include", "reference", "snapshot", "options")
+TABLE_FIELDS = (
+    "name", "columns", "format", "include", "reference", "snapshot", "options", "key_format", "key_columns", "envelope",
+    "inline_errors",
+)  # fmt: skip
 SOURCE_ARGUMENTS = {option.name: option for option in SOURCE_SETTINGS.values()}
 TABLE_ARGUMENTS = {option.name: option for option in TABLE_OPTIONS.values()}
 
@@ -102,7 +108,7 @@ def _connection(kind: ConnectorKind[Any], connection: str | None) -> str | None:
 
 
 def table_statement(source: str, table: Mapping[str, Any]) -> sql.CreateTable:
-    """:param table: ``name``, ``columns``, ``format``, ``include``, ``reference``, ``snapshot``, ``options``.
+    """:param table: what ``TABLE_FIELDS`` lists, as the arguments of ``CreateTableFromSourceOperator``.
 
     A reference that is a text is one name, dots included, like a topic's. One with a schema is a list of parts, which
     may be written as JSON.
@@ -122,6 +128,10 @@ def table_statement(source: str, table: Mapping[str, Any]) -> sql.CreateTable:
         columns=column_specs(table.get("columns") or ()),
         include=_includes(table.get("include") or ()),
         options=_by_fields(TABLE_ARGUMENTS, options, TableSpec, "table option"),
+        envelope=_one_of("envelope", table.get("envelope") or DEFAULT_ENVELOPE, tuple(ENVELOPES)),
+        key_format=_key_format(table.get("key_format")),
+        key_columns=column_specs(table.get("key_columns") or (), "key_columns"),
+        inline_errors=_inline_errors(table.get("inline_errors")),
     )
     with _told():
         checks.check_table(statement)
@@ -175,13 +185,28 @@ def _reference(given: Any) -> tuple[str, ...] | None:
     return tuple(parts)
 
 
-def column_specs(columns: Columns) -> tuple[ColumnSpec, ...]:
+def _key_format(given: Any) -> str | None:
+    if not is_given(given):
+        return None
+    return cast("str", _one_of("key_format", given, tuple(name for name in FORMATS if name != NATIVE)))
+
+
+def _inline_errors(given: Any) -> str | None:
+    """The name of the column."""
+    if not is_given(given):
+        return None
+    if not isinstance(given, str):
+        raise StatementError(f"inline_errors is the name of a column, as {INLINE_COLUMN!r}, not {given!r}")
+    return given
+
+
+def column_specs(columns: Columns, argument: str = "columns") -> tuple[ColumnSpec, ...]:
     """``"n bigint, s text"``, or ``[{"name": "n", "type": "bigint"}]``."""
     if isinstance(columns, str):
         try:
             return parse_columns(columns) if columns.strip() else ()
         except StatementError as error:
-            raise StatementError(f"columns {columns!r}: {error}", hint=error.hint) from None
+            raise StatementError(f"{argument} {columns!r}: {error}", hint=error.hint) from None
     specs = []
     for column in columns:
         if not isinstance(column, Mapping) or set(column) != {"name", "type"}:

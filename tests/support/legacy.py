@@ -40,11 +40,22 @@ JSON = TableSpec(
     include=(Include(what="timestamp", name="at"),),
     details=KafkaExportDetails(topic="orders", metadata_columns=(Include(what="timestamp", name="at"),)),
 )
+KEYED = TableSpec(
+    reference="orders",
+    format="json",
+    key_format="json",
+    columns=(ColumnSpec(name="v", type="text"),),
+    key_columns=(ColumnSpec(name="Id", type="bigint"), ColumnSpec(name="part", type="text")),
+    include=(Include(what="offset", name="o"),),
+    envelope="upsert",
+    inline_errors="why",
+)
 SHAPES = {
     "json": JSON,
     "untyped": TableSpec(reference="orders", format="json"),
     "text": TableSpec(reference="orders", format="text", include=(Include(what="key", name="key"),)),
     "bytes": TableSpec(reference="orders", format="bytes", include=(Include(what="offset", name="o"),)),
+    "keyed": KEYED,
 }
 BIDS = TableSpec(
     reference="bids",

@@ -68,4 +68,6 @@ class TableStatus:
     queue_place: int | None = None
     """The place of its backfill in the queue for an app; 1 is next, of ``queue_length``."""
     queue_length: int | None = None
+    key: tuple[str, ...] = ()
+    """The columns that tell its rows apart; none where no row is ever changed."""
     shown: Mapping[str, str] = field(default_factory=dict)

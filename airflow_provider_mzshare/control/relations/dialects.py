@@ -26,6 +26,13 @@ class Dialect(ABC):
         """A part of a JSON document, as JSON; NULL where there is none."""
 
     @abstractmethod
+    def texts(self, document: str, path: str, field: str, **only: str) -> str:
+        """This field of each object in a list of a JSON document, as a JSON list; NULL where there is none of them.
+
+        :param only: of the objects that have these values.
+        """
+
+    @abstractmethod
     def document(self, text: str) -> str:
         """A column that holds JSON, as JSON."""
 
@@ -80,6 +87,12 @@ class SQLite(Dialect):
     def part(self, document: str, *path: str) -> str:
         return self.field(document, *path)
 
+    def texts(self, document: str, path: str, field: str, **only: str) -> str:
+        where = "".join(f" AND {self.field('value', name)} = '{value}'" for name, value in only.items())
+        listed = f"json_group_array({self.field('value', field)})"
+        rows = f"(SELECT value FROM json_each({document}, '$.{path}') WHERE true{where} ORDER BY key)"
+        return f"(SELECT CASE WHEN COUNT(*) > 0 THEN {listed} END FROM {rows})"
+
     def document(self, text: str) -> str:
         return text
 
@@ -131,6 +144,12 @@ class Postgres(Dialect):
 
     def part(self, document: str, *path: str) -> str:
         return f"NULLIF({document}::jsonb #> '{{{','.join(path)}}}', 'null'::jsonb)"
+
+    def texts(self, document: str, path: str, field: str, **only: str) -> str:
+        where = "".join(f" AND entry.value ->> '{name}' = '{value}'" for name, value in only.items())
+        listed = f"jsonb_agg(entry.value ->> '{field}' ORDER BY entry.number)"
+        rows = f"jsonb_array_elements({document}::jsonb -> '{path}') WITH ORDINALITY AS entry (value, number)"
+        return f"(SELECT {listed} FROM {rows} WHERE true{where})"
 
     def document(self, text: str) -> str:
         return f"({text})::jsonb"

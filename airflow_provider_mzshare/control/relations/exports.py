@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from airflow_provider_mzshare.connectors.registry import CONNECTORS
 from airflow_provider_mzshare.control.relations.dialects import Dialect
-from airflow_provider_mzshare.control.relations.objects import key_format, value_format
+from airflow_provider_mzshare.control.relations.objects import envelope, key_columns, key_format, value_format
 from airflow_provider_mzshare.control.relations.relation import Column, ColumnType, Relation
 from airflow_provider_mzshare.core.options import Option
-from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
+from airflow_provider_mzshare.core.specs import TABLE_OPTIONS, TableSpec
 
 _TABLE_ID = Column("id", "the table, or the old-style source or subsource")
 _UPSTREAM_TABLE = (
@@ -42,7 +42,7 @@ def _records_of(kind: str, title: str) -> Relation:
 
     def query(d: Dialect) -> str:
         columns = (
-            f"{d.field('t.spec', 'reference')}, {d.field('t.spec', 'envelope')}, "
+            f"{d.field('t.spec', 'reference')}, {envelope(d, 't.spec')}, "
             f"{key_format(d, 't.spec')}, {value_format(d, 't.spec')}"
         )
         return exported(columns, _OF_SOURCE, f"AND p.source_id IS NULL AND {_is_of(d, kind)}")
@@ -51,8 +51,8 @@ def _records_of(kind: str, title: str) -> Relation:
     columns = (
         Column("id", "the table"),
         Column("topic", "which feeds it"),
-        Column("envelope_type", "`none`"),
-        Column("key_format", "`text` or `bytes`, if it includes the key"),
+        Column("envelope_type", "`none` or `upsert`"),
+        Column("key_format", "`json`, `text` or `bytes`, if it includes the key"),
         Column("value_format", "`json`, `text` or `bytes`"),
     )
     return Relation("mz_internal", f"mz_{kind}_source_tables", about, columns, query)
@@ -87,12 +87,13 @@ def _of_kinds() -> Iterator[Relation]:
 
 def _exports(d: Dialect) -> str:
     spec = "t.spec"
-    config = d.pair(encoding=d.field(spec, "format"), envelope=d.field(spec, "envelope"))
+    config = d.pair(encoding=d.field(spec, "format"), envelope=envelope(d, spec))
     parts = ", ".join(d.part(spec, name) for name in ("details", "columns", "include"))
+    keys = ", ".join((key_format(d, spec), _list(d, spec, "key_columns"), key_columns(d, spec)))
     options = ", ".join(_option_value(d, spec, option) for option in _OPTIONS)
     return exported(
         f"t.source_id, {d.field(spec, 'namespace')}, {d.field(spec, 'reference')}, {config}, {parts}, "
-        f"{options}, t.spec_version"
+        f"{keys}, {d.field(spec, 'inline_errors')}, {options}, t.spec_version"
     )
 
 
@@ -101,15 +102,22 @@ _OPTIONS = sorted(TABLE_OPTIONS.values(), key=lambda option: option.type != "nam
 
 
 def _option_value(d: Dialect, spec: str, option: Option) -> str:
-    """The value, in the type of ``_option_column``."""
+    """The value, in the type of ``_option_column``. A spec that was stored before the option has its default."""
     if option.type == "names":
-        return d.part(spec, option.field)
-    value = d.field(spec, option.field)
+        return _list(d, spec, option.field)
+    value, usual = d.field(spec, option.field), TableSpec.model_fields[option.field].default
     if option.type in ("duration", "whole"):
-        return f"CAST({value} AS BIGINT)"
+        return f"COALESCE(CAST({value} AS BIGINT), {int(usual)})"
     if option.type == "boolean":
-        return {"sqlite": value, "postgresql": f"({value})::boolean"}[d.name]
-    return value
+        value = {"sqlite": value, "postgresql": f"({value})::boolean"}[d.name]
+        return f"COALESCE({value}, {str(usual).lower()})"
+    return f"COALESCE({value}, '{usual}')"
+
+
+def _list(d: Dialect, spec: str, field: str) -> str:
+    """Empty where the spec was stored before there was such a field."""
+    empty = d.document("'[]'")
+    return f"COALESCE({d.part(spec, field)}, {empty})"
 
 
 def _option_column(option: Option) -> Column:
@@ -145,6 +153,10 @@ EXPORTS = (
             Column("details", "what the source needs to know, by kind of source; NULL for old tables", "jsonb"),
             Column("columns", "name and type of each; empty when there is the one column `data`", "jsonb"),
             Column("include", "metadata columns: what, and under which name", "jsonb"),
+            Column("key_format", "how the key is decoded; NULL where no column has it"),
+            Column("key_columns", "columns that the key is decoded into: name and type of each", "jsonb"),
+            Column("key", "names of the columns that tell its rows apart; NULL where no row is ever changed", "jsonb"),
+            Column("inline_errors", "the column that says why a value cannot be decoded; NULL where there is none"),
             *map(_option_column, _OPTIONS),
             Column("spec_version", "grows with `ALTER TABLE … SET`", "bigint"),
         ),

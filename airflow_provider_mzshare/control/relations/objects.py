@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from airflow_provider_mzshare.control.relations.dialects import Dialect
 from airflow_provider_mzshare.control.relations.relation import Column, Relation
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.formats.registry import FORMATS, NATIVE
 
 _ID = Column("id", "the object's id; it never changes")
@@ -24,8 +26,13 @@ def _items(columns: str, kind: str, joins: str = "", where: str = "") -> str:
     )
 
 
+def envelope(d: Dialect, spec: str) -> str:
+    """Specs from before there were envelopes name none. NULL where there is no spec."""
+    return f"CASE WHEN {spec} IS NOT NULL THEN COALESCE({d.field(spec, 'envelope')}, '{DEFAULT_ENVELOPE}') END"
+
+
 def key_format(d: Dialect, spec: str) -> str:
-    """The type of a table's key column, from its spec; NULL if it has none.
+    """How the key is decoded, from a table's spec; NULL if no column has it.
 
     It knows the formats that are registered when the relations are made, at each upgrade of the catalog.
     """
@@ -34,7 +41,21 @@ def key_format(d: Dialect, spec: str) -> str:
         "postgresql": f"""({spec}::jsonb -> 'include') @> '[{{"what": "key"}}]'::jsonb""",
     }[d.name]
     raw = ", ".join(f"'{each.name}'" for each in FORMATS.all() if each.key_type == "bytea")
-    return f"CASE WHEN {keyed} THEN CASE WHEN {d.field(spec, 'format')} IN ({raw}) THEN 'bytes' ELSE 'text' END END"
+    bare = f"CASE WHEN {d.field(spec, 'format')} IN ({raw}) THEN 'bytes' ELSE 'text' END"
+    return f"COALESCE({d.field(spec, 'key_format')}, CASE WHEN {keyed} THEN {bare} END)"
+
+
+def key_columns(d: Dialect, spec: str) -> str:
+    """The names of the columns that tell a table's rows apart, as a JSON list; NULL if no row is ever changed.
+
+    As ``key_of`` says it of the spec. Like the formats, it knows the envelopes that are registered at the upgrade.
+    """
+    changing = ", ".join(f"'{each.name}'" for each in ENVELOPES.all() if not each.appends)
+    own = f"CASE WHEN {d.field(spec, 'format')} = '{NATIVE}' THEN {d.part(spec, 'details', 'keys')} END"
+    decoded = d.texts(spec, "key_columns", "name")
+    whole = d.texts(spec, "include", "name", what="key")
+    listed = f"COALESCE({own}, {decoded}, {whole})"
+    return f"CASE WHEN {d.field(spec, 'envelope')} IN ({changing}) THEN {listed} END"
 
 
 def value_format(d: Dialect, spec: str) -> str:
@@ -49,7 +70,7 @@ def _schemas(d: Dialect) -> str:
 def _sources(d: Dialect) -> str:
     source = _items(
         f"REPLACE({d.field('o.spec', 'kind')}, '_', '-') AS type, {d.field('o.spec', 'connection')} AS connection_id, "
-        f"{d.field('t.spec', 'envelope')} AS envelope_type, {key_format(d, 't.spec')} AS key_format, "
+        f"{envelope(d, 't.spec')} AS envelope_type, {key_format(d, 't.spec')} AS key_format, "
         f"{value_format(d, 't.spec')} AS value_format, d.create_sql",
         "source",
         "JOIN sources AS o ON o.id = i.id LEFT JOIN outputs AS p ON p.source_id = i.id "
@@ -111,8 +132,8 @@ OBJECTS = (
             _NAME,
             Column("type", "`kafka`, `load-generator`, `subsource` or `progress`"),
             Column("connection_id", "the name of the Airflow connection; NULL where none is needed"),
-            Column("envelope_type", "of an old-style source that has the rows itself: `none`; else NULL"),
-            Column("key_format", "of such a source: `text` or `bytes`, if it includes the key"),
+            Column("envelope_type", "of an old-style source that has the rows itself: `none` or `upsert`; else NULL"),
+            Column("key_format", "of such a source: `json`, `text` or `bytes`, if it includes the key"),
             Column("value_format", "of such a source: `json`, `text` or `bytes`"),
             _SQL,
         ),

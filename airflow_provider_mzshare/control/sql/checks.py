@@ -5,24 +5,32 @@ SQL reports an error with its place in the text, operators with their argument. 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_mzshare.connectors.kind import ConnectorKind
 from airflow_provider_mzshare.connectors.registry import own_place_names
 from airflow_provider_mzshare.control.sql import values
+from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.names import check_name
 from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, RESERVED, TICK
-from airflow_provider_mzshare.core.specs import ColumnSpec, Include
-from airflow_provider_mzshare.envelopes.registry import envelope_named
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES, envelope_named
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, words_with_columns
 
 _NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
 MAX_COLUMNS = 1_000
 MAX_REFERENCE_PARTS = 3
+INLINE = "VALUE DECODING ERRORS = INLINE"
+_INSTEAD_IN_KEYS = {"real": "numeric", "double": "numeric", "jsonb": "text"}
+"""Types that no key may have: -0 equals 0 and NaN has many forms, and so have numbers in JSON."""
+_ADVICE = {
+    "key_columns": "; leave one of them out",
+    "inline_errors": "; INLINE AS gives the column of errors another name",
+}
+"""What to do about a column that occurs twice, by the clause of the second one."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +59,28 @@ class Misfit(ValueError):
 def check_output(output: values.Output) -> None:
     """The clauses of a table, or of an old-style source with one output, go together."""
     decoder = format_named(output.format)
-    if output.include and decoder.own_columns:
-        raise Misfit("INCLUDE needs FORMAT: without it the columns are the upstream's own", Clause("include", 0))
+    if decoder.own_columns:
+        _check_undecoded(output)
     _check_types(output)
-    check_columns(output.columns, output.include, has_record=not decoder.own_columns)
+    _check_key(output)
+    check_columns(output, has_record=not decoder.own_columns)
     if output.envelope != DEFAULT_ENVELOPE:
-        included = [item.what for item in output.include]
-        if missing := envelope_named(output.envelope).lacks(format=output.format, include=included):
-            raise Misfit(f"ENVELOPE {envelope_word(output.envelope)} needs {missing}", Clause("envelope"))
+        _check_envelope(output)
+    if output.inline_errors is not None and envelope_named(output.envelope).appends:
+        keyed = [envelope_word(each.name) for each in ENVELOPES.all() if not each.appends]
+        instead = f"with ENVELOPE {envelope_word(output.envelope)}, what cannot be decoded is in the table's errors"
+        raise Misfit(f"{INLINE} needs ENVELOPE {any_of(keyed)}; {instead}", Clause("inline_errors"))
+
+
+def _check_undecoded(output: values.Output) -> None:
+    """No clause says how to decode what needs no decoding."""
+    own = "without it the columns are the upstream's own"
+    if output.include or output.key_columns:
+        raise Misfit(f"INCLUDE needs FORMAT: {own}", Clause("include" if output.include else "key_columns", 0))
+    if output.key_format:
+        raise Misfit(f"KEY FORMAT needs VALUE FORMAT: {own}", Clause("key_format"))
+    if output.inline_errors is not None:
+        raise Misfit(f"{INLINE} needs FORMAT: {own}, and there is nothing to decode", Clause("inline_errors"))
 
 
 def _check_types(output: values.Output) -> None:
@@ -72,15 +94,67 @@ def _check_types(output: values.Output) -> None:
             raise Misfit(f"column {column.name}: {why}", Clause("columns", number, "type"))
 
 
-def check_columns(columns: Sequence[ColumnSpec], include: Sequence[Include] = (), *, has_record: bool = False) -> None:
+def _check_key(output: values.Output) -> None:
+    """The key's format has something to decode, and can decode it."""
+    whole = [number for number, item in enumerate(output.include) if item.what == "key"]
+    value = f"FORMAT {sql_word(output.format)}"
+    if output.key_format and not whole and not output.key_columns:
+        key = f"KEY FORMAT {sql_word(output.key_format)}"
+        raise Misfit(f"{key} decodes nothing: add INCLUDE KEY, or write {value} alone", Clause("key_format"))
+    if not output.key_columns:
+        return
+    if whole:
+        raise Misfit("INCLUDE KEY is given twice: as a whole and as columns", Clause("include", whole[0]))
+    decoder = format_named(output.key_format) if output.key_format else None
+    if decoder is None or not decoder.takes_columns:
+        has = f"KEY FORMAT {sql_word(decoder.name)}" if decoder else f"{value} alone"
+        wanted = f"columns of the key need KEY FORMAT {any_of(words_with_columns())}"
+        raise Misfit(f"{wanted}; with {has} the key is one column", Clause("key_columns", 0, "name"))
+    for number, column in enumerate(output.key_columns):
+        if why := decoder.refuses(column.type):
+            raise Misfit(f"column {column.name}: {why}", Clause("key_columns", number, "type"))
+
+
+def _check_envelope(output: values.Output) -> None:
+    """The table has what its envelope needs. Where the columns are the upstream's own, the key is its reference's."""
+    envelope, word = envelope_named(output.envelope), envelope_word(output.envelope)
+    included = [item.what for item in output.include]
+    if output.key_columns or format_named(output.format).own_columns:
+        included.append("key")
+    if missing := envelope.lacks(format=output.format, include=included):
+        raise Misfit(f"ENVELOPE {word} needs {missing}", Clause("envelope"))
+    if envelope.appends:
+        return
+    if included.count("key") > 1:
+        second = [number for number, item in enumerate(output.include) if item.what == "key"][-1]
+        raise Misfit(f"INCLUDE KEY is given twice: with ENVELOPE {word} a table has one key", Clause("include", second))
+    for number, column in enumerate(output.key_columns):
+        if why := unfit_for_key(column.name, column.type):
+            raise Misfit(why, Clause("key_columns", number, "type"))
+    for number, item in enumerate(output.include):
+        if item.what == "key" and (why := unfit_for_key(item.name, key_type(output))):
+            raise Misfit(why, Clause("include", number))
+
+
+def key_type(output: values.Output) -> str:
+    """Of the key as one column."""
+    return format_named(output.key_format).plain_type if output.key_format else format_named(output.format).key_type
+
+
+def unfit_for_key(name: str, type_name: str) -> str | None:
+    """Why no key may have a column of this type; None: it may."""
+    instead = _INSTEAD_IN_KEYS.get(type_name)
+    if instead is None:
+        return None
+    return f"column {name}: {to_sql(type_name)} cannot be in a key: equal values have several forms; take {instead}"
+
+
+def check_columns(output: values.Output, *, has_record: bool = False) -> None:
     """Each name occurs once, in any case (Delta's names are case-insensitive), and is none of our system columns.
 
     :param has_record: if no columns are listed, the table has one column with the whole record.
     """
-    named = [(column.name, Clause("columns", number, "name")) for number, column in enumerate(columns)]
-    if not named and has_record:
-        named = [(PLAIN_COLUMN, Clause("format"))]
-    named += [(item.name, Clause("include", number, "name")) for number, item in enumerate(include)]
+    named = list(_named_columns(output, has_record))
     if len(named) > MAX_COLUMNS:
         raise Misfit(f"{len(named):,} columns are too many: the limit is {MAX_COLUMNS:,}", named[MAX_COLUMNS][1])
     seen: dict[str, str] = {}
@@ -88,8 +162,19 @@ def check_columns(columns: Sequence[ColumnSpec], include: Sequence[Include] = ()
         _check_column_name(name, clause)
         if other := seen.get(name.lower()):
             case = "" if other == name else f", the other time as {other}: case makes no difference"
-            raise Misfit(f"column {name} occurs twice{case}", clause)
+            raise Misfit(f"column {name} occurs twice{case}{_ADVICE.get(clause.name, '')}", clause)
         seen[name.lower()] = name
+
+
+def _named_columns(output: values.Output, has_record: bool) -> Iterator[tuple[str, Clause]]:
+    """In the order of the table's columns."""
+    yield from ((column.name, Clause("columns", number, "name")) for number, column in enumerate(output.columns))
+    if not output.columns and has_record:
+        yield PLAIN_COLUMN, Clause("format")
+    yield from ((each.name, Clause("key_columns", number, "name")) for number, each in enumerate(output.key_columns))
+    yield from ((item.name, Clause("include", number, "name")) for number, item in enumerate(output.include))
+    if output.inline_errors is not None:
+        yield output.inline_errors, Clause("inline_errors", part="name")
 
 
 def _check_column_name(name: str, clause: Clause) -> None:
@@ -106,7 +191,7 @@ def _check_column_name(name: str, clause: Clause) -> None:
 
 def check_table(table: values.CreateTable) -> None:
     """All checks that need neither the source nor its reference."""
-    check_output(values.Output(table.format, table.columns, table.include, table.envelope))
+    check_output(values.Output.of(table))
     for part in table.reference or ():
         _check_name(part, "a reference", Clause("reference"))
     if len(table.reference or ()) > MAX_REFERENCE_PARTS:

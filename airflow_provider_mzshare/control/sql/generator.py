@@ -50,14 +50,27 @@ def _aliased(generator: Generator, node: exp.Expr) -> str:
     return f"{generator.sql(node, 'this')} AS {alias}" if alias else generator.sql(node, "this")
 
 
+def _include(generator: Generator, node: nodes.Include) -> str:
+    return f"{_aliased(generator, node)}{_list(generator, node.expressions)}"
+
+
+def _inline(generator: Generator, node: nodes.Inline) -> str:
+    alias = generator.sql(node, "alias")
+    return f"(VALUE DECODING ERRORS INLINE AS {alias})" if alias else "(VALUE DECODING ERRORS INLINE)"
+
+
 def _decoding(generator: Generator, node: exp.Expr) -> str:
     parts = ""
     if written_format := node.text("format"):
+        key_format = node.text("key_format")
+        parts += f" KEY FORMAT {key_format} VALUE" if key_format else ""
         parts += f" FORMAT {written_format}"
     if include := node.args.get("include"):
         parts += f" INCLUDE {_csv(generator, include)}"
     if envelope := node.text("envelope"):
         parts += f" ENVELOPE {envelope}"
+    if inline := node.args.get("inline"):
+        parts += f" {generator.sql(inline)}"
     return parts
 
 
@@ -182,7 +195,8 @@ class MzShareGenerator(PostgresGenerator):
     TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
         **PostgresGenerator.TRANSFORMS,
         nodes.Option: _option,
-        nodes.Include: _aliased,
+        nodes.Include: _include,
+        nodes.Inline: _inline,
         nodes.Subsource: _aliased,
         nodes.Path: lambda generator, node: ".".join(generator.sql(part) for part in node.expressions),
         nodes.CreateSource: _create_source,

@@ -16,9 +16,15 @@ class Option(exp.Expression):
 
 
 class Include(exp.Expression):
-    """``OFFSET AS o``: a metadata word, and the column's name if one was given."""
+    """``OFFSET AS o``: a metadata word, and the column's name if one was given; of KEY perhaps column definitions."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "alias": False, "expressions": False}
+
+
+class Inline(exp.Expression):
+    """``(VALUE DECODING ERRORS INLINE AS e)``, with the column's name if one was given."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"alias": False}
 
 
 class Path(exp.Expression):
@@ -50,8 +56,8 @@ class CreateSource(exp.Expression):
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True, "exists": False, "kind": True, "connection": False, "variant": False, "expressions": False,
-        "settings": False, "columns": False, "format": False, "include": False, "envelope": False, "outputs": False,
-        "progress": False,
+        "settings": False, "columns": False, "key_format": False, "format": False, "include": False, "envelope": False,
+        "inline": False, "outputs": False, "progress": False,
     }  # fmt: skip
 
 
@@ -59,8 +65,8 @@ class CreateTable(exp.Expression):
     """``expressions`` are the column definitions."""
 
     arg_types: ClassVar[dict[str, bool]] = {
-        "this": True, "exists": False, "expressions": False, "source": True, "reference": False, "format": False,
-        "include": False, "envelope": False, "settings": False,
+        "this": True, "exists": False, "expressions": False, "source": True, "reference": False, "key_format": False,
+        "format": False, "include": False, "envelope": False, "inline": False, "settings": False,
     }  # fmt: skip
 
 

@@ -43,10 +43,7 @@ def print_create_table(name: QualifiedName, source: QualifiedName, spec: TableSp
             if_not_exists=False,
             source=source,
             reference=reference_parts(spec),
-            format=spec.format,
-            columns=spec.columns,
-            include=spec.include,
-            envelope=spec.envelope,
+            **values.Output.of(spec).by_name(),
             options={option.field: getattr(spec, option.field) for option in TABLE_OPTIONS.values()},
         )
     )

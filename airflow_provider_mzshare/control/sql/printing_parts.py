@@ -15,7 +15,8 @@ from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS, write_o
 from airflow_provider_mzshare.core.options import Option
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
-from airflow_provider_mzshare.envelopes.registry import sql_word
+from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
+from airflow_provider_mzshare.formats.registry import sql_word as format_word
 
 
 def table_name(name: QualifiedName) -> exp.Table:
@@ -44,21 +45,37 @@ def column_definitions(columns: Sequence[ColumnSpec]) -> list[exp.Expr]:
     return [exp.ColumnDef(this=identifier(c.name), kind=exp.Var(this=to_sql(c.type))) for c in columns]
 
 
-def includes(included: Sequence[Include]) -> list[nodes.Include]:
-    return [
-        nodes.Include(this=i.what.upper(), alias=identifier(i.name) if i.name != i.what else None) for i in included
-    ]
+def add_decoding(node: exp.Expr, output: values.Output, *, marked: bool = False) -> None:
+    """The clauses FORMAT, INCLUDE and ENVELOPE.
+
+    :param marked: print ENVELOPE also where it is the default and there is no FORMAT.
+    """
+    word = format_word(output.format)
+    node.set("key_format", format_word(output.key_format) if output.key_format else None)
+    node.set("format", word)
+    node.set("include", [*_key_columns(output.key_columns), *map(_include, output.include)])
+    if output.envelope != DEFAULT_ENVELOPE or (marked and word is None):
+        node.set("envelope", envelope_word(output.envelope))
+    if output.inline_errors is not None:
+        node.set("inline", nodes.Inline(alias=_alias(output.inline_errors, values.INLINE_COLUMN)))
+
+
+def _key_columns(columns: Sequence[ColumnSpec]) -> list[nodes.Include]:
+    return [nodes.Include(this="KEY", expressions=column_definitions(columns))] if columns else []
+
+
+def _include(included: Include) -> nodes.Include:
+    return nodes.Include(this=included.what.upper(), alias=_alias(included.name, included.what))
+
+
+def _alias(name: str, usual: str) -> exp.Identifier | None:
+    return identifier(name) if name != usual else None
 
 
 def names_option(name: str, columns: Iterable[exp.Expr]) -> list[nodes.Option]:
     """``TEXT COLUMNS (a, b)``, if there are any."""
     listed = list(columns)
     return [option(name, exp.Tuple(expressions=listed))] if listed else []
-
-
-def envelope_word(name: str, *, always: bool = False) -> str | None:
-    """The word after ENVELOPE; None for the default, which is not printed, unless ``always``."""
-    return sql_word(name) if always or name != DEFAULT_ENVELOPE else None
 
 
 def column_names(text: Iterable[str], excluded: Iterable[str]) -> list[nodes.Option]:

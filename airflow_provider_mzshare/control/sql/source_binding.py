@@ -81,7 +81,7 @@ class SourceBinding(TableBinding):
         """Which of the old clauses a kind of source can have at all."""
         outputs = node.args.get("outputs")
         places: dict[Clause, exp.Expr | None] = {
-            "FORMAT": node.args.get("format"),
+            "FORMAT": node.args.get("key_format") or node.args.get("format"),
             "INCLUDE": next(iter(node.args.get("include") or ()), None),
             "ENVELOPE": node.args.get("envelope"),
             "FOR": outputs,
@@ -126,7 +126,10 @@ class SourceBinding(TableBinding):
         if (reference is not None) == ("PROGRESS" in options):
             self.refuse(node, "a subsource needs WITH (EXTERNAL REFERENCE …), or PROGRESS instead")
         columns = column_specs(node.expressions)
-        self._fits(lambda clause: place_of(node, node.expressions, clause), lambda: check_columns(columns))
+        self._fits(
+            lambda clause: place_of(node, node.expressions, clause),
+            lambda: check_columns(items.Output(columns=columns)),
+        )
         return items.CreateSubsource(
             name=qualified_name(node.this),
             columns=columns,

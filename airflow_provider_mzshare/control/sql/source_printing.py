@@ -10,18 +10,16 @@ from airflow_provider_mzshare.control.sql.grammar import identifier
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.options import write_option
 from airflow_provider_mzshare.control.sql.printing_parts import (
+    add_decoding,
     column_definitions,
     column_names,
     column_paths,
-    envelope_word,
-    includes,
     option,
     options,
     path,
     table_name,
 )
 from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, LegacySpec
-from airflow_provider_mzshare.formats.registry import sql_word
 
 
 def create_source(statement: values.CreateSource) -> exp.Expr:
@@ -45,20 +43,13 @@ def create_source(statement: values.CreateSource) -> exp.Expr:
         settings=settings,
     )
     if statement.output:
-        _add_output(node, statement.output)
+        node.set("columns", column_definitions(statement.output.columns))
+        # Without a FORMAT it is ENVELOPE that marks old syntax.
+        add_decoding(node, statement.output, marked=True)
     if legacy:
         node.set("outputs", _outputs(legacy))
         node.set("progress", exp.Var(this=legacy.progress) if legacy.progress else None)
     return node
-
-
-def _add_output(node: nodes.CreateSource, output: values.Output) -> None:
-    """For an upstream with its own columns there is no FORMAT: then ENVELOPE is printed, to mark old syntax."""
-    node.set("columns", column_definitions(output.columns))
-    word = sql_word(output.format)
-    node.set("format", word)
-    node.set("include", includes(output.include))
-    node.set("envelope", envelope_word(output.envelope, always=word is None))
 
 
 def _outputs(legacy: LegacySpec) -> nodes.Outputs | None:

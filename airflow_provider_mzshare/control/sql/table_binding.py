@@ -19,9 +19,9 @@ from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.formats.registry import NATIVE
 
 
-def _include_name(item: nodes.Include) -> str:
+def _name(item: exp.Expr, usual: str) -> str:
     alias = item.args.get("alias")
-    return alias.name if alias else item.name.lower()
+    return alias.name if alias else usual.lower()
 
 
 def column_specs(columns: Sequence[exp.Expr]) -> tuple[ColumnSpec, ...]:
@@ -35,11 +35,26 @@ def place_of(node: exp.Expr, columns: Sequence[exp.Expr], clause: Clause) -> exp
         column = columns[clause.index or 0]
         found = column.args["kind"] if clause.part == "type" else column.this
     elif clause.name == "include":
-        item = node.args["include"][clause.index or 0]
+        item = _whole(node)[clause.index or 0]
         found = (clause.part and item.args.get("alias")) or item
-    elif clause.name == "envelope":
-        found = node.args["envelope"]
+    elif clause.name == "key_columns":
+        column = _key_columns(node)[clause.index or 0]
+        found = column.args["kind"] if clause.part == "type" else column.this
+    elif clause.name == "inline_errors":
+        item = node.args["inline"]
+        found = (clause.part and item.args.get("alias")) or item
+    elif clause.name in ("key_format", "envelope"):
+        found = node.args[clause.name]
     return found
+
+
+def _whole(node: exp.Expr) -> list[nodes.Include]:
+    """What is included as one column each."""
+    return [item for item in node.args.get("include") or () if not item.expressions]
+
+
+def _key_columns(node: exp.Expr) -> list[exp.Expr]:
+    return [column for item in node.args.get("include") or () for column in item.expressions]
 
 
 class TableBinding(Binding):
@@ -51,10 +66,7 @@ class TableBinding(Binding):
             if_not_exists=bool(node.args.get("exists")),
             source=qualified_name(node.args["source"]),
             reference=parts(reference) if reference else None,
-            format=output.format,
-            columns=output.columns,
-            include=output.include,
-            envelope=output.envelope,
+            **output.by_name(),
             options=self._table_options(node),
         )
         self._fits(lambda clause: self._option_place(node, clause), lambda: check_table(table))
@@ -76,13 +88,18 @@ class TableBinding(Binding):
 
     def _clauses(self, node: exp.Expr, columns: Sequence[exp.Expr]) -> values.Output:
         """The clauses as they are written. Whether they fit together is checked later, on the whole statement."""
-        include = node.args.get("include") or ()
-        word = node.text("envelope")
+        word, inline = node.text("envelope"), node.args.get("inline")
+        for item in (node.args.get("include") or ())[1:]:
+            if item.expressions:
+                self.refuse(item, "the key's columns come first in INCLUDE, and once")
         return values.Output(
             format=node.text("format").lower() or NATIVE,
             columns=column_specs(columns),
-            include=tuple(Include(what=cast("Any", i.name.lower()), name=_include_name(i)) for i in include),
+            include=tuple(Include(what=cast("Any", i.name.lower()), name=_name(i, i.name)) for i in _whole(node)),
             envelope=envelope_named(word.lower()).name if word else DEFAULT_ENVELOPE,
+            key_format=node.text("key_format").lower() or None,
+            key_columns=column_specs(_key_columns(node)),
+            inline_errors=_name(inline, values.INLINE_COLUMN) if inline else None,
         )
 
     # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,29 +6,26 @@ from sqlglot import exp
 
 from airflow_provider_mzshare.control.sql import nodes, values
 from airflow_provider_mzshare.control.sql.printing_parts import (
+    add_decoding,
     column_definitions,
-    envelope_word,
-    includes,
     options,
     path,
     table_name,
 )
 from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
-from airflow_provider_mzshare.formats.registry import sql_word
 
 
 def create_table(statement: values.CreateTable) -> exp.Expr:
-    return nodes.CreateTable(
+    node = nodes.CreateTable(
         this=table_name(statement.name),
         exists=statement.if_not_exists,
         expressions=column_definitions(statement.columns),
         source=table_name(statement.source),
         reference=path(statement.reference) if statement.reference else None,
-        format=sql_word(statement.format),
-        include=includes(statement.include),
-        envelope=envelope_word(statement.envelope),
         settings=options(TABLE_OPTIONS, statement.options),
     )
+    add_decoding(node, values.Output.of(statement))
+    return node
 
 
 def alter_table(statement: values.AlterTable) -> exp.Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, cast
 
 from airflow_provider_mzshare.control.sql.names import QualifiedName
@@ -21,16 +21,32 @@ from airflow_provider_mzshare.formats.registry import NATIVE
 Kind = Literal["source", "table", "view"]
 Reference = tuple[str, ...]
 """One to three parts, as written: ``[[database.]schema.]name``."""
+INLINE_COLUMN = "error"
+"""What INLINE calls the column of errors, unless it is named."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """How one export is decoded: the clauses of a table, or of an old-style source of one output."""
+    """How one export is decoded: the clauses of a table, or of an old-style source of one output.
+
+    The names are those of a table's spec, which says what they hold.
+    """
 
     format: str = NATIVE
     columns: tuple[ColumnSpec, ...] = ()
     include: tuple[Include, ...] = ()
     envelope: str = DEFAULT_ENVELOPE
+    key_format: str | None = None
+    key_columns: tuple[ColumnSpec, ...] = ()
+    inline_errors: str | None = None
+
+    @classmethod
+    def of(cls, found: TableSpec | CreateTable) -> Output:
+        return cls(**{one.name: getattr(found, one.name) for one in fields(cls)})
+
+    def by_name(self) -> dict[str, Any]:
+        """For a statement or a spec that has the same fields."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -63,6 +79,9 @@ class CreateTable:
     envelope: str = DEFAULT_ENVELOPE
     options: Mapping[str, OptionValue] = field(default_factory=dict)
     """By the fields of TableSpec. Options that have their default value are left out."""
+    key_format: str | None = None
+    key_columns: tuple[ColumnSpec, ...] = ()
+    inline_errors: str | None = None
 
     def __post_init__(self) -> None:
         usual = TableSpec.model_fields
@@ -87,10 +106,7 @@ class CreateTable:
         return TableSpec(
             reference=reference,
             namespace=namespace,
-            format=self.format,
-            columns=self.columns,
-            include=self.include,
-            envelope=self.envelope,
+            **Output.of(self).by_name(),
             **cast("dict[str, Any]", self.options),
         )
 

@@ -43,6 +43,7 @@ class SwapPlan:
     :param last_id: the newest id when this was planned: tables that are created for the swap have newer ids.
     :param views: views that read the replaced table: they continue to read it.
     :param source: the source of the replaced one. :param reference: its reference there, in parts.
+    :param key_format: how its keys are decoded; empty where it says nothing of them.
     """
 
     table: str
@@ -54,6 +55,8 @@ class SwapPlan:
     source: str
     reference: tuple[str, ...]
     format: str
+    key_format: str
+    envelope: str
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "views": list(self.views), "reference": list(self.reference)}
@@ -103,6 +106,8 @@ def _plan(session: Session, name: QualifiedName, other: QualifiedName) -> SwapPl
         source=full_name(lookup.get_source_item(session, present.source_id).name),
         reference=tuple(part for part in (spec.namespace, spec.reference) if part is not None),
         format=spec.format,
+        key_format=spec.key_format or "",
+        envelope=spec.envelope,
     )
 
 

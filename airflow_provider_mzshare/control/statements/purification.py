@@ -10,6 +10,7 @@ from airflow_provider_mzshare.connectors.kind import ConnectorKind
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, UnknownColumn
 from airflow_provider_mzshare.control.sql import values as sql
+from airflow_provider_mzshare.control.sql.checks import unfit_for_key
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.names import quote
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSpec, TableSpec
@@ -17,6 +18,7 @@ from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.errors import ReferenceMissing
 from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, sql_words
+from airflow_provider_mzshare.storage.writing.member_plans import key_of
 
 _TEXT = "text"
 
@@ -66,7 +68,6 @@ def stored_reference(spec: TableSpec) -> ReferenceInfo:
 def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
     """The complete definition: nothing else has to be asked."""
     kind = kind_of(source)
-    _check_envelope(statement)
     _check_metadata(statement, kind)
     if reference.columns is None:
         _check_decoded(statement, kind)
@@ -81,24 +82,38 @@ def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceI
                 "exclude_columns": tuple(name for name in order if name in statement.exclude_columns),
             }
         )
-    return spec.model_copy(update={"details": kind.export(source, spec, reference)})
+    spec = spec.model_copy(update={"details": kind.export(source, spec, reference)})
+    _check_key(statement, spec, reference)
+    return spec
 
 
-def _check_envelope(statement: sql.CreateTable) -> None:
-    """Refuse an envelope that changes rows: with every record as a row, the table would be wrong without an error."""
-    if not envelope_named(statement.envelope).appends:
+def _check_key(statement: sql.CreateTable, spec: TableSpec, reference: ReferenceInfo) -> None:
+    """A table whose rows change has a key. Where the columns are the upstream's own, so is the key."""
+    if envelope_named(spec.envelope).appends or not format_named(spec.format).own_columns:
+        return
+    word, keys = f"ENVELOPE {envelope_word(spec.envelope)}", key_of(spec)
+    if not keys:
         raise BadExport(
-            f"table {statement.name}: ENVELOPE {envelope_word(statement.envelope)} changes rows, and tables whose rows "
-            f"change cannot be filled yet",
-            hint="leave ENVELOPE out: every record is a row then",
+            f"table {statement.name}: {word} needs a key, and reference {written(reference)} has none",
+            hint=f"leave {word} out: every record is a row then",
         )
+    types = {column.name: column.type for column in spec.columns}
+    for name in keys:
+        if name not in types:
+            raise BadExport(
+                f"table {statement.name}: EXCLUDE COLUMNS leaves out {quote(name)}, which is in the key of {word}",
+                hint=f"EXCLUDE COLUMNS without {quote(name)}",
+            )
+        if why := unfit_for_key(name, types[name]):
+            raise BadExport(f"table {statement.name}: {why}", hint=f"TEXT COLUMNS ({quote(name)})")
 
 
 def _check_metadata(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None:
-    for include in statement.include:
-        if include.what not in kind.metadata:
+    asked = [*(["key"] if statement.key_columns else []), *(include.what for include in statement.include)]
+    for what in asked:
+        if what not in kind.metadata:
             raise BadExport(
-                f"table {statement.name}: records of a {kind.title} source have no {include.what}",
+                f"table {statement.name}: records of a {kind.title} source have no {what}",
                 hint=f"INCLUDE {', '.join(kind.metadata).upper()}" if kind.metadata else "leave INCLUDE out",
             )
 
@@ -124,7 +139,7 @@ def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[
     if not format_named(statement.format).own_columns:
         raise BadExport(
             f"table {statement.name}: {where} has columns of its own and nothing to decode",
-            hint=f"leave FORMAT {sql_word(statement.format)} out",
+            hint=f"leave {_formats(statement)} out",
         )
     known = [column.name for column in columns]
     for name in (*statement.text_columns, *statement.exclude_columns):
@@ -142,6 +157,12 @@ def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[
     _check_list(statement, where, kept)
     _check_include(statement, kept)
     return kept
+
+
+def _formats(statement: sql.CreateTable) -> str:
+    """The clause FORMAT, as it was written."""
+    key = f"KEY FORMAT {sql_word(statement.key_format)} VALUE " if statement.key_format else ""
+    return f"{key}FORMAT {sql_word(statement.format)}"
 
 
 def _check_list(statement: sql.CreateTable, where: str, kept: Sequence[ColumnSpec]) -> None:

@@ -30,7 +30,10 @@ from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.upstreams import open_upstream
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.errors import MzShareError, UnknownItem
+from airflow_provider_mzshare.formats.registry import FORMATS
+from airflow_provider_mzshare.storage.writing.member_plans import key_of
 
 __all__ = ["LAG_SECONDS", "SourceStatus", "StatusReader", "TableStatus"]
 
@@ -148,6 +151,7 @@ class StatusReader:
             rate=source.rate if item.status == "live" else None,
             lag=None if end is None else end.gap(item.position),
             generation=item.generation,
+            key=_key(overview.item, item),
             shown=_shown(overview.item, item.position),
         )
         status = replace(status, hint=_table_hint(status))
@@ -182,6 +186,12 @@ class StatusReader:
 def _shown(source: items.SourceItem, position: Position) -> Mapping[str, str]:
     """The position as people know it. Empty where the kind of source is not installed, so only numbers can be shown."""
     return {} if isinstance(source.spec, AbsentSpec) else source.place.shown(position)
+
+
+def _key(source: items.SourceItem, table: items.TableItem) -> tuple[str, ...]:
+    """Empty also where the kind of source, the format or the envelope is not installed."""
+    spec, absent = table.spec, isinstance(source.spec, AbsentSpec)
+    return () if absent or spec.envelope not in ENVELOPES or spec.format not in FORMATS else key_of(spec)
 
 
 def _table_hint(table: TableStatus) -> str:

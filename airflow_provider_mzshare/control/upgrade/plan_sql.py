@@ -16,11 +16,11 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import Name, di
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.printing import print_create_table, print_statement, reference_parts
+from airflow_provider_mzshare.control.statements.legacy.outputs import clauses_of
 from airflow_provider_mzshare.control.upgrade.plan import Plan
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
 from airflow_provider_mzshare.control.views.resolving import print_named
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSettings
-from airflow_provider_mzshare.formats.registry import format_named
 
 SAME_ROWS = "same text, reads the same rows under another id"
 _DONE = {"migrate": "migrate", "rollback": "roll back", "finalize": "finalize"}
@@ -96,12 +96,7 @@ def _create_source(state: Definitions) -> sql.CreateSource:
     source, output = state.source, state.item(state.output or "")
     usual = SourceSettings().model_dump()
     settings = {k: v for k, v in source.settings.model_dump().items() if v != usual[k]}
-    decoded = None
-    if isinstance(output, Table):
-        spec = output.spec
-        # Columns that the upstream has anyway are not listed.
-        columns = () if format_named(spec.format).own_columns else spec.columns
-        decoded = sql.Output(spec.format, columns, spec.include, spec.envelope)
+    decoded = clauses_of(output.spec) if isinstance(output, Table) else None
     connection = getattr(source.spec, "connection", None)
     return sql.CreateSource(QualifiedName(*source.name), False, connection, source.spec, settings, decoded)
 

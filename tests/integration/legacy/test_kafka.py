@@ -22,6 +22,9 @@ FORMATS = {
     ),
     "json": ("", "FORMAT JSON", ["data"]),
     "text": ("", "FORMAT TEXT INCLUDE KEY, TIMESTAMP AS at", ["data", "key", "at"]),
+    "keyed": (
+        "(id bigint) ", "FORMAT JSON INCLUDE TIMESTAMP, KEY AS k ENVELOPE UPSERT", ["id", "timestamp", "k"],
+    ),
     "bytes": ("", "FORMAT BYTES ENVELOPE NONE EXPOSE PROGRESS AS p", ["data"]),
 }  # fmt: skip
 
@@ -61,7 +64,7 @@ def test_each_format_is_the_sources_own_and_reads_back(old: OldStyle, topic: str
     kinds = old.names()
     assert kinds["public.typed"] == "kafka"
     assert {name for name, kind in kinds.items() if kind == "progress"} == {
-        "public.typed_progress", "public.json_progress", "public.text_progress", "public.p",
+        "public.typed_progress", "public.json_progress", "public.text_progress", "public.keyed_progress", "public.p",
     }  # fmt: skip
 
 

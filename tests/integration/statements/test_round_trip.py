@@ -32,12 +32,17 @@ CREATE TABLE "odd; ""sch""ema"."it's" FROM SOURCE "odd; ""sch""ema".auction (REF
   WITH (RETAIN HISTORY FOR '0 s', IGNORE COLUMNS (buyer), TEXT COLUMNS (amount, id));
 CREATE TABLE bids FROM SOURCE "odd; ""sch""ema".auction (REFERENCE auction.bids) WITH (SNAPSHOT = false);
 CREATE TABLE kv_table FROM SOURCE kv (REFERENCE key_value);
+CREATE TABLE kv_newest FROM SOURCE kv ENVELOPE UPSERT;
+CREATE TABLE k_keyed (v text) FROM SOURCE k KEY FORMAT JSON VALUE FORMAT JSON
+  INCLUDE KEY ("Id" bigint, part text), OFFSET
+  ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS "Why");
+CREATE TABLE k_by_key FROM SOURCE k KEY FORMAT BYTES VALUE FORMAT TEXT INCLUDE KEY;
 
 CREATE VIEW plain AS SELECT id, amount FROM bids WHERE amount > 3;
 CREATE VIEW "odd; ""sch""ema"."A view" AS
   SELECT b.id AS "Id", p.amount FROM bids AS b JOIN plain AS p ON b.id = p.id;
 """
-COUNT = 6 + 8 + 2
+COUNT = 6 + 11 + 2
 
 
 def definitions(sql: Session) -> dict[str, object]:

@@ -101,6 +101,67 @@ def test_a_wrong_option_of_a_table(option: Option, case: Case) -> None:
     assert statement == operator == form
 
 
+KEYED: list[tuple[str, dict[str, Any]]] = [
+    ("FORMAT TEXT INCLUDE KEY ENVELOPE UPSERT", {"format": "text", "include": "key", "envelope": "upsert"}),
+    ("KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (a int, \"B\" text), OFFSET ENVELOPE UPSERT",
+     {"format": "text", "key_format": "JSON", "key_columns": 'a int, "B" text', "include": "offset",
+      "envelope": "Upsert"}),
+    ("KEY FORMAT BYTES VALUE FORMAT TEXT INCLUDE KEY", {"format": "text", "key_format": "bytes", "include": "key"}),
+    ("FORMAT TEXT INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)",
+     {"format": "text", "include": "key", "envelope": "upsert", "inline_errors": "error"}),
+    ("FORMAT TEXT INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS \"Why\")",
+     {"format": "text", "include": "key", "envelope": "upsert", "inline_errors": "Why"}),
+    ("ENVELOPE UPSERT", {"format": "none", "envelope": "upsert"}),
+    # what does not go together
+    ("FORMAT TEXT ENVELOPE UPSERT", {"format": "text", "envelope": "upsert"}),
+    ("KEY FORMAT TEXT VALUE FORMAT TEXT", {"format": "text", "key_format": "text"}),
+    ("FORMAT TEXT INCLUDE KEY (a int)", {"format": "text", "key_columns": "a int"}),
+    ("KEY FORMAT TEXT VALUE FORMAT TEXT INCLUDE KEY (a int)",
+     {"format": "text", "key_format": "text", "key_columns": "a int"}),
+    ("KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (a double precision) ENVELOPE UPSERT",
+     {"format": "text", "key_format": "json", "key_columns": "a double precision", "envelope": "upsert"}),
+    ("KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (a bytea)",
+     {"format": "text", "key_format": "json", "key_columns": "a bytea"}),
+    ("KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (data int)",
+     {"format": "text", "key_format": "json", "key_columns": "data int"}),
+    ("KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (a int), KEY",
+     {"format": "text", "key_format": "json", "key_columns": "a int", "include": "key"}),
+    ("FORMAT TEXT INCLUDE KEY, KEY AS k ENVELOPE UPSERT",
+     {"format": "text", "include": [{"what": "key"}, {"what": "key", "name": "k"}], "envelope": "upsert"}),
+    ("FORMAT TEXT INCLUDE KEY ENVELOPE NONE (VALUE DECODING ERRORS = INLINE)",
+     {"format": "text", "include": "key", "inline_errors": "error"}),
+    ("FORMAT TEXT INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS key)",
+     {"format": "text", "include": "key", "envelope": "upsert", "inline_errors": "key"}),
+    ("ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)",
+     {"format": "none", "envelope": "upsert", "inline_errors": "error"}),
+    ("INCLUDE KEY (a int)", {"format": "none", "key_columns": "a int"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("clauses", "given"), KEYED, ids=[clauses for clauses, _ in KEYED])
+def test_a_table_with_a_key(clauses: str, given: dict[str, Any]) -> None:
+    """Also when it is refused, with the same words."""
+    said = answer(lambda: parsed(f"CREATE TABLE IF NOT EXISTS t FROM SOURCE s {clauses}"))
+    assert said == answer(lambda: table_statement("s", {"name": "t", **given}))
+    assert isinstance(said, str) == (KEYED.index((clauses, given)) >= 6)
+    fields = {**{name: param.value for name, param in table_params().items()}, **given}
+    if isinstance(fields["include"], str | None):
+        assert said == answer(lambda: table_statement("s", rendered(table_definition("t"), fields)))
+
+
+def test_what_only_an_argument_can_get_wrong() -> None:
+    for given, problem in (
+        ({"envelope": "debezium"}, "envelope is one of none, upsert, not 'debezium'"),
+        ({"key_format": "none"}, "key_format is one of json, text, bytes, not 'none'"),
+        ({"inline_errors": True}, "inline_errors is the name of a column, as 'error', not True"),
+        ({"format": "none", "key_format": "json"},
+         "KEY FORMAT needs VALUE FORMAT: without it the columns are the upstream's own"),
+        ({"key_columns": "a b"}, "key_columns 'a b': line 1, column 3: b is not a column type; there are: …"),
+    ):  # fmt: skip
+        said = answer(lambda: table_statement("s", {"name": "t", **given}))  # type: ignore[arg-type]  # noqa: B023
+        assert said.startswith(problem.removesuffix("…"))
+
+
 @pytest.mark.parametrize(
     ("clauses", "given"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.control.catalog.objects.lookup import parse_table_spec
-from airflow_provider_mzshare.control.definition_errors import BadExport
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.printing import print_create_table
 from airflow_provider_mzshare.control.sql.script import QualifiedName, parse_script
@@ -24,24 +22,14 @@ from airflow_provider_mzshare.errors import StatementError, UnknownEnvelope
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
 
+ADDING = "tests.support.adding_envelope:ADDING"
 PACKAGE = Path(airflow_provider_mzshare.__file__).parent
 
 
-class Keyed:
-    name = "keyed"
-    appends = False
-
-    def lacks(self, *, format: str, include: Collection[str]) -> str | None:
-        return None if "key" in include else "INCLUDE KEY"
-
-
-KEYED = Keyed()
-
-
 @pytest.fixture
-def keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def adding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registered as an entry point of another package would be."""
-    monkeypatch.setattr(ENVELOPES, "targets", {**ENVELOPES.targets, "keyed": f"{__name__}:KEYED"})
+    monkeypatch.setattr(ENVELOPES, "targets", {**ENVELOPES.targets, "adding": ADDING})
     monkeypatch.setattr(ENVELOPES, "_loaded", {})
 
 
@@ -65,37 +53,36 @@ def test_a_table_that_names_none_takes_every_record_for_a_row(clauses: str) -> N
     assert "ENVELOPE" not in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), spec)
 
 
-@pytest.mark.usefixtures("keyed")
+@pytest.mark.usefixtures("adding")
 def test_an_envelope_goes_from_the_statement_to_the_spec_and_the_plan_and_back() -> None:
-    spec = parse("FORMAT TEXT INCLUDE KEY ENVELOPE KEYED").to_spec("r")
-    assert parse_table_spec(spec.model_dump_json()).envelope == "keyed"
+    spec = parse("FORMAT TEXT INCLUDE KEY ENVELOPE ADDING").to_spec("r")
+    assert parse_table_spec(spec.model_dump_json()).envelope == "adding"
     plan = FanoutPlan(1, (member_plan("u1", spec, place=PARTITIONED, hash_version=1),))
-    assert [member.envelope for member in FanoutPlan.from_json(plan.to_json()).members] == ["keyed"]
+    assert [member.envelope for member in FanoutPlan.from_json(plan.to_json()).members] == [ADDING]
     printed = print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), spec)
-    assert "INCLUDE KEY ENVELOPE KEYED" in printed
+    assert "INCLUDE KEY ENVELOPE ADDING" in printed
 
 
-@pytest.mark.usefixtures("keyed")
+@pytest.mark.usefixtures("adding")
 def test_what_an_envelope_needs_is_told_at_its_clause() -> None:
-    with pytest.raises(StatementError, match="ENVELOPE KEYED needs INCLUDE KEY"):
-        parse("FORMAT TEXT ENVELOPE KEYED")
+    with pytest.raises(StatementError, match="ENVELOPE ADDING needs INCLUDE KEY"):
+        parse("FORMAT TEXT ENVELOPE ADDING")
 
 
-@pytest.mark.usefixtures("keyed")
-def test_a_table_whose_rows_would_change_is_not_made_and_filled_as_if_they_did_not() -> None:
+@pytest.mark.usefixtures("adding")
+def test_a_table_of_any_envelope_keeps_its_name() -> None:
     source = KafkaSourceSpec(connection="c", topic="r")
-    statement = parse("FORMAT TEXT INCLUDE KEY ENVELOPE KEYED")
-    with pytest.raises(BadExport, match="ENVELOPE KEYED changes rows"):
-        purify(statement, source, ReferenceInfo(None, "r"))
-    assert purify(parse("FORMAT TEXT"), source, ReferenceInfo(None, "r")).envelope == "none"
+    for word in ("ADDING", "UPSERT", "NONE"):
+        spec = purify(parse(f"FORMAT TEXT INCLUDE KEY ENVELOPE {word}"), source, ReferenceInfo(None, "r"))
+        assert spec.envelope == word.lower()
 
 
 def test_one_that_is_not_here_is_refused_in_a_statement_and_where_the_table_would_be_filled() -> None:
-    with pytest.raises(StatementError, match="ENVELOPE UPSERT is not supported yet"):
-        parse("FORMAT TEXT ENVELOPE UPSERT")
-    stored = parse_table_spec(TableSpec(reference="r", format="text", envelope="keyed").model_dump_json())
-    assert "ENVELOPE KEYED" in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), stored)
-    with pytest.raises(UnknownEnvelope, match="there is no envelope 'keyed'"):
+    with pytest.raises(StatementError, match="ENVELOPE DEBEZIUM is not supported yet; there is NONE and UPSERT"):
+        parse("FORMAT TEXT ENVELOPE DEBEZIUM")
+    stored = parse_table_spec(TableSpec(reference="r", format="text", envelope="adding").model_dump_json())
+    assert "ENVELOPE ADDING" in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), stored)
+    with pytest.raises(UnknownEnvelope, match="there is no envelope 'adding'"):
         member_plan("u1", stored, place=PARTITIONED, hash_version=1)
 
 

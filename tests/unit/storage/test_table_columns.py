@@ -30,3 +30,17 @@ def test_columns_come_in_the_order_value_metadata_system() -> None:
 def test_without_a_column_list_there_is_one_column(format_: str, type_name: str) -> None:
     (column,) = user_columns(TableSpec(reference="t", format=format_))
     assert (column.name, column.type) == ("data", type_name)
+
+
+def test_the_columns_of_a_key_come_before_the_metadata_and_the_errors_last() -> None:
+    spec = TableSpec(
+        reference="t",
+        format="text",
+        key_format="json",
+        key_columns=(ColumnSpec(name="b", type="bigint"), ColumnSpec(name="a", type="text")),
+        include=(Include(what="offset", name="o"),),
+        envelope="upsert",
+        inline_errors="why",
+    )
+    found = [(c.name, c.type) for c in user_columns(spec)]
+    assert found == [("data", "text"), ("b", "bigint"), ("a", "text"), ("o", "bigint"), ("why", "text")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control.statements.purification import purify, res
 from airflow_provider_mzshare.core.specs import LegacySpec, SourceSpec, TableSpec
 from airflow_provider_mzshare.envelopes import registry as envelopes
 from airflow_provider_mzshare.errors import ReferenceMissing, StatementError
-from airflow_provider_mzshare.formats.registry import sql_word
+from airflow_provider_mzshare.formats.registry import format_named, sql_word
 
 Wish = tuple[ReferenceInfo, QualifiedName]
 """A reference and the name of its subsource."""
@@ -54,8 +54,17 @@ def clause_of(statement: sql.CreateSource) -> str:
     legacy, output = statement.spec.legacy, statement.output
     if legacy is not None and legacy.shape != "single":
         return _CLAUSES[legacy.shape]
-    word = sql_word(output.format) if output else None
-    return f"FORMAT {word}" if word else f"ENVELOPE {envelopes.sql_word((output or sql.Output()).envelope)}"
+    output = output or sql.Output()
+    if output.key_format:
+        return f"KEY FORMAT {sql_word(output.key_format)} VALUE FORMAT {sql_word(output.format)}"
+    word = sql_word(output.format)
+    return f"FORMAT {word}" if word else f"ENVELOPE {envelopes.sql_word(output.envelope)}"
+
+
+def clauses_of(spec: TableSpec) -> sql.Output:
+    """The clauses that say how an output is decoded. Columns that the upstream has anyway are not listed."""
+    clauses = sql.Output.of(spec)
+    return replace(clauses, columns=()) if format_named(spec.format).own_columns else clauses
 
 
 def own_output(statement: sql.CreateSource, legacy: LegacySpec, reference: ReferenceInfo) -> TableSpec:
@@ -156,10 +165,7 @@ def as_table(
         if_not_exists=False,
         source=source,
         reference=reference_parts(reference),
-        format=output.format,
-        columns=output.columns,
-        include=output.include,
-        envelope=output.envelope,
+        **output.by_name(),
         options={"text_columns": text_columns, "exclude_columns": exclude_columns},
     )
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import MAX_NAME_BYTES, QualifiedName
 from airflow_provider_mzshare.control.sql.printing import print_statement
-from airflow_provider_mzshare.control.statements.legacy.outputs import NamedOutput, as_table
+from airflow_provider_mzshare.control.statements.legacy.outputs import NamedOutput, as_table, clauses_of
 from airflow_provider_mzshare.control.statements.purification import stored_reference
-from airflow_provider_mzshare.formats.registry import format_named
 
 _END = "_source"
 
@@ -24,11 +23,9 @@ def new_statements(statement: sql.CreateSource, outputs: Sequence[NamedOutput]) 
 
 
 def table_statement(output: NamedOutput, source: QualifiedName) -> sql.CreateTable:
-    """Columns that the upstream has anyway are not listed."""
     spec = output.spec
-    own = format_named(spec.format).own_columns
-    clauses = sql.Output(spec.format, () if own else spec.columns, spec.include, spec.envelope)
-    return as_table(output.name, source, stored_reference(spec), clauses, spec.text_columns, spec.exclude_columns)
+    reference, clauses = stored_reference(spec), clauses_of(spec)
+    return as_table(output.name, source, reference, clauses, spec.text_columns, spec.exclude_columns)
 
 
 def _source_name(name: QualifiedName) -> QualifiedName:

@@ -15,11 +15,10 @@ from airflow_provider_mzshare.control.catalog.objects import items, legacy_sourc
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.statements.answers import full_name
-from airflow_provider_mzshare.control.statements.legacy.outputs import reference_parts
+from airflow_provider_mzshare.control.statements.legacy.outputs import clauses_of, reference_parts
 from airflow_provider_mzshare.control.statements.purification import stored_reference
 from airflow_provider_mzshare.control.views.readable import PROGRESS_COLUMNS
 from airflow_provider_mzshare.core.specs import ColumnSpec
-from airflow_provider_mzshare.formats.registry import format_named
 
 Rows = list[dict[str, Any]]
 
@@ -36,15 +35,8 @@ def source_statement(
         connection=kind_of(spec).connection_name(spec),
         spec=spec,
         settings=settings,
-        output=None if output is None else _clauses(output),
+        output=None if output is None else clauses_of(output.spec),
     )
-
-
-def _clauses(output: items.TableItem) -> sql.Output:
-    """Columns that the upstream has anyway are not listed."""
-    spec = output.spec
-    own = format_named(spec.format).own_columns
-    return sql.Output(spec.format, () if own else spec.columns, spec.include, spec.envelope)
 
 
 def subsource_statement(session: Session, item: items.TableItem) -> sql.CreateSubsource:

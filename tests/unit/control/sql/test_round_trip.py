@@ -34,6 +34,7 @@ references = st.lists(part, min_size=1, max_size=3).map(tuple)
 some = st.booleans()
 column_names = part.filter(lambda name: not set(name) & set(" ,;{}()=") and not name.lower().startswith("_mz_"))
 types = st.sampled_from(["boolean", "smallint", "bigint", "double", "numeric(5,2)", "text", "timestamptz", "jsonb"])
+key_types = st.sampled_from(["boolean", "smallint", "bigint", "numeric(5,2)", "text", "timestamptz"])
 columns = st.lists(column_names, max_size=5, unique_by=str.lower).flatmap(
     lambda found: st.tuples(*(st.builds(ColumnSpec, name=st.just(name), type=types) for name in found))
 )
@@ -61,15 +62,28 @@ starts = st.one_of(
 
 @st.composite
 def outputs(draw: st.DrawFn) -> values.Output:
-    written = draw(st.sampled_from(["json", "text", "bytes"]))
-    listed = draw(columns) if written == "json" else ()
-    taken = {column.name.lower() for column in listed} or {"data"}
-    included = draw(
-        st.lists(column_names.filter(lambda name: name.lower() not in taken), max_size=3, unique_by=str.lower)
-    )
-    metadata = st.sampled_from(["partition", "offset", "timestamp", "key"])
-    include = tuple(Include(what=draw(metadata), name=name) for name in included)
-    return values.Output(written, listed, include)  # type: ignore[arg-type]
+    """Every name once: columns, those of the key, what is included, the errors."""
+    written, key_format = (draw(st.sampled_from(each)) for each in (("json", "text", "bytes"), (None, "json", "text")))
+    found = iter(draw(st.lists(column_names, min_size=12, max_size=12, unique_by=str.lower)))
+    free = (name for name in found if name.lower() != "data")
+
+    def listed(most: int, kinds: st.SearchStrategy[str]) -> tuple[ColumnSpec, ...]:
+        return tuple(ColumnSpec(name=next(free), type=draw(kinds)) for _ in range(draw(st.integers(0, most))))
+
+    keyed = draw(some)
+    columns = listed(3, types) if written == "json" else ()
+    key_columns = listed(2, key_types if keyed else types) if key_format == "json" else ()
+    metadata = [draw(st.sampled_from(["partition", "offset", "timestamp"])) for _ in range(draw(st.integers(0, 2)))]
+    if not key_columns and (keyed or key_format or draw(some)):
+        metadata.insert(draw(st.integers(0, len(metadata))), "key")
+    include = tuple(
+        Include(what=what, name=draw(st.just(what) | st.just(next(free)))) for what in dict.fromkeys(metadata)
+    )  # type: ignore[arg-type]
+    taken = {name.lower() for name in (*(c.name for c in (*columns, *key_columns)), *(i.name for i in include))}
+    clear = len(taken) == len(columns) + len(key_columns) + len(include)
+    include = include if clear else tuple(Include(what=each.what, name=next(free)) for each in include)
+    errors = next(free) if keyed and draw(some) else None
+    return values.Output(written, columns, include, "upsert" if keyed else "none", key_format, key_columns, errors)
 
 
 @st.composite
@@ -85,15 +99,14 @@ paths = st.lists(part, min_size=1, max_size=4).map(lambda parts: ".".join(map(qu
 @st.composite
 def create_tables(draw: st.DrawFn) -> values.CreateTable:
     bare = draw(some)
-    output = values.Output("none", draw(columns)) if bare else draw(outputs())
+    envelope = draw(st.sampled_from(["none", "upsert"]))
+    output = values.Output("none", draw(columns), envelope=envelope) if bare else draw(outputs())
     return values.CreateTable(
         name=draw(names),
         if_not_exists=draw(some),
         source=draw(names),
         reference=draw(st.none() | references),
-        format=output.format,
-        columns=output.columns,
-        include=output.include,
+        **output.by_name(),
         options={
             "on_decode_error": draw(st.sampled_from(["record", "stop"])),
             "retain_history_seconds": draw(st.integers(0, 10**9)),
@@ -127,7 +140,8 @@ def create_sources(draw: st.DrawFn) -> values.CreateSource:
         generator = draw(st.sampled_from(["counter", "auction", "key_value"]))
         shapes = ["all_tables", "schemas", "tables"] if generator == "auction" else ["single"]
         legacy = draw(st.none() | st.sampled_from(shapes).flatmap(legacies))
-        output = values.Output() if legacy and legacy.shape == "single" else None
+        envelope = draw(st.sampled_from(["none", "upsert"]))
+        output = values.Output(envelope=envelope) if legacy and legacy.shape == "single" else None
         fields = {
             "seed": draw(st.integers(-(2**62), 2**62)),
             "tick_interval_ms": draw(whole.filter(lambda n: n < MAX_MS)),

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.upgrade.report import Report, SourceReport
 from airflow_provider_mzshare.control.upgrade.rollback import plan_rollback
 from airflow_provider_mzshare.control.upgrade.source_names import source_name
 from airflow_provider_mzshare.core.specs import LegacySpec, SourceSettings
-from tests.support.legacy import AUCTION, BIDS, JSON, USERS
+from tests.support.legacy import AUCTION, BIDS, JSON, KEYED, USERS
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -88,6 +88,18 @@ PLANS = {
     "single_final": plan_finalize(migrated(SINGLE)),
     "multi_final": plan_finalize(migrated(MULTI)),
 }
+
+
+def test_the_clauses_of_a_key_move_to_the_table() -> None:
+    output = Table(id="u2", kind="output", name=("mz_internal", "u1"), spec=KEYED)
+    text = plan_text(plan_migration(SINGLE.model_copy(update={"tables": (output,)}), lambda _: False))
+    clauses = (
+        'KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY ("Id" bigint, part text), OFFSET AS o '
+        "ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE AS why)"
+    )
+    old = f"CREATE SOURCE public.orders (v text) FROM KAFKA CONNECTION kafka (TOPIC 'orders') {clauses} WITH"
+    new = f"CREATE TABLE public.orders (v text) FROM SOURCE public.orders_source (REFERENCE orders) {clauses};"
+    assert [f"- {old}" in text, f"+ {new}" in text] == [True, True], text
 
 
 @pytest.mark.parametrize("name", PLANS)

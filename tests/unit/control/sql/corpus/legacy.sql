@@ -91,10 +91,7 @@ CREATE SUBSOURCE s_progress OF SOURCE s WITH (progress)
 --> CREATE SUBSOURCE public.s_progress OF SOURCE public.s WITH (PROGRESS)
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT JSON VALUE FORMAT JSON
---! line 1, column 53: KEY FORMAT is not supported yet; there is FORMAT
-
-CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') VALUE FORMAT JSON
---! line 1, column 53: VALUE FORMAT is not supported yet; there is FORMAT
+--! line 1, column 53: KEY FORMAT JSON decodes nothing: add INCLUDE KEY, or write FORMAT JSON alone
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT AVRO
 --! line 1, column 60: FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
@@ -107,9 +104,6 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') ENVELOPE NONE
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') INCLUDE KEY
 --! line 1, column 61: INCLUDE has no place here: an old-style KAFKA source needs FORMAT
-
-CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON ENVELOPE UPSERT
---! line 1, column 74: ENVELOPE UPSERT is not supported yet; there is NONE
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON INCLUDE HEADERS
 --! line 1, column 73: INCLUDE HEADERS is not supported yet; there is PARTITION, OFFSET, TIMESTAMP and KEY

@@ -277,9 +277,6 @@ CREATE TABLE t FROM SOURCE s FORMAT PROTOBUF
 CREATE TABLE t FROM SOURCE s FORMAT XML
 --! line 1, column 37: expected JSON, TEXT or BYTES, found XML
 
-CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT VALUE FORMAT JSON
---! line 1, column 30: KEY FORMAT is not supported yet; there is FORMAT
-
 CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE HEADERS
 --! line 1, column 50: INCLUDE HEADERS is not supported yet; there is PARTITION, OFFSET, TIMESTAMP and KEY
 
@@ -288,12 +285,6 @@ CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE OFFSET,
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE OFFSET AS
 --! line 1, column 59: expected a column name, found the end of the statement
-
-CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE UPSERT
---! line 1, column 51: ENVELOPE UPSERT is not supported yet; there is NONE
-
-CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
---! line 1, column 51: ENVELOPE DEBEZIUM is not supported yet; there is NONE
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE NONE INCLUDE KEY
 --! line 1, column 56: expected WITH or the end of the statement, found INCLUDE
@@ -333,9 +324,6 @@ CREATE TABLE t FROM SOURCE s (REFERENCE a, b)
 
 CREATE TABLE t FROM SOURCE s INCLUDE KEY
 --! line 1, column 38: INCLUDE needs FORMAT: without it the columns are the upstream's own
-
-CREATE TABLE t FROM SOURCE s VALUE FORMAT JSON
---! line 1, column 30: VALUE FORMAT is not supported yet; there is FORMAT
 
 CREATE TABLE t FROM SOURCE s FORMAT NONE
 --! line 1, column 37: expected JSON, TEXT or BYTES, found NONE

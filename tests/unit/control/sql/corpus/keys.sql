@@ -1,0 +1,238 @@
+-- Keys: KEY FORMAT, INCLUDE KEY with columns, ENVELOPE UPSERT. Each case: a statement, then its print (-->), or its exact error (--!).
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT
+
+CREATE TABLE t FROM SOURCE s FORMAT TEXT INCLUDE KEY AS k, OFFSET ENVELOPE UPSERT
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT TEXT INCLUDE KEY AS k, OFFSET ENVELOPE UPSERT
+
+CREATE TABLE t FROM SOURCE s FORMAT BYTES INCLUDE OFFSET, KEY envelope upsert
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT BYTES INCLUDE OFFSET, KEY ENVELOPE UPSERT
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT TEXT VALUE FORMAT JSON INCLUDE KEY ENVELOPE UPSERT
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s KEY FORMAT TEXT VALUE FORMAT JSON INCLUDE KEY ENVELOPE UPSERT
+
+CREATE TABLE t (a int) FROM SOURCE s key format json value format json include key (id bigint, "Region" varchar) envelope upsert
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint, "Region" text) ENVELOPE UPSERT
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint), PARTITION, OFFSET AS o ENVELOPE UPSERT WITH (RETAIN HISTORY FOR '2 days')
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint), PARTITION, OFFSET AS o ENVELOPE UPSERT WITH (RETAIN HISTORY FOR '2 days')
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT BYTES VALUE FORMAT JSON INCLUDE KEY AS "Key"
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s KEY FORMAT BYTES VALUE FORMAT JSON INCLUDE KEY AS "Key"
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (d double, j jsonb, r real) ENVELOPE NONE
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (d double precision, j jsonb, r real)
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (key text, "value" date) ENVELOPE UPSERT
+--> CREATE TABLE public.t FROM SOURCE public.s KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (key text, value date) ENVELOPE UPSERT
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE)
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE AS why)
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE AS why)
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = (INLINE AS "Why"))
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE AS "Why")
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (value decoding errors = inline as error)
+--> CREATE TABLE public.t (a integer) FROM SOURCE public.s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE)
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT WITH (SNAPSHOT = false)
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT WITH (SNAPSHOT FALSE)
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE KEY, KEY AS k2 ENVELOPE NONE
+--> CREATE TABLE public.t FROM SOURCE public.s FORMAT JSON INCLUDE KEY, KEY AS k2
+
+CREATE TABLE t FROM SOURCE s (REFERENCE key_value) ENVELOPE UPSERT
+--> CREATE TABLE public.t FROM SOURCE public.s (REFERENCE key_value) ENVELOPE UPSERT
+
+CREATE TABLE t FROM SOURCE s (REFERENCE auction.users) ENVELOPE UPSERT WITH (TEXT COLUMNS (id))
+--> CREATE TABLE public.t FROM SOURCE public.s (REFERENCE auction.users) ENVELOPE UPSERT WITH (TEXT COLUMNS (id))
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON INCLUDE KEY ENVELOPE UPSERT
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON INCLUDE KEY ENVELOPE UPSERT
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint), TIMESTAMP ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS e) EXPOSE PROGRESS AS p
+--> CREATE SOURCE public.s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint), TIMESTAMP ENVELOPE UPSERT (VALUE DECODING ERRORS INLINE AS e) EXPOSE PROGRESS AS public.p
+
+CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE (KEYS 3) ENVELOPE UPSERT
+--> CREATE SOURCE public.s FROM LOAD GENERATOR KEY VALUE (KEYS 3) ENVELOPE UPSERT
+
+CREATE SOURCE s FROM LOAD GENERATOR COUNTER ENVELOPE UPSERT EXPOSE PROGRESS AS p
+--> CREATE SOURCE public.s FROM LOAD GENERATOR COUNTER ENVELOPE UPSERT EXPOSE PROGRESS AS public.p
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE UPSERT
+--! line 1, column 42: ENVELOPE UPSERT needs INCLUDE KEY
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE OFFSET ENVELOPE UPSERT
+--! line 1, column 57: ENVELOPE UPSERT needs INCLUDE KEY
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 51: ENVELOPE DEBEZIUM is not supported yet; there is NONE and UPSERT
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE UPDATE
+--! line 1, column 51: expected NONE or UPSERT, found UPDATE
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT VALUE FORMAT JSON
+--! line 1, column 30: KEY FORMAT TEXT decodes nothing: add INCLUDE KEY, or write FORMAT JSON alone
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT VALUE FORMAT JSON INCLUDE OFFSET ENVELOPE UPSERT
+--! line 1, column 30: KEY FORMAT TEXT decodes nothing: add INCLUDE KEY, or write FORMAT JSON alone
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT FORMAT JSON INCLUDE KEY
+--! line 1, column 46: expected VALUE, found FORMAT
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT
+--! line 1, column 45: expected VALUE, found the end of the statement
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT AVRO VALUE FORMAT JSON
+--! line 1, column 41: KEY FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT AVRO
+--! line 1, column 59: VALUE FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT XML VALUE FORMAT JSON
+--! line 1, column 41: expected JSON, TEXT or BYTES, found XML
+
+CREATE TABLE t FROM SOURCE s KEY TEXT
+--! line 1, column 30: expected FORMAT, INCLUDE, ENVELOPE, WITH or the end of the statement, found KEY
+
+CREATE TABLE t FROM SOURCE s VALUE FORMAT JSON
+--! line 1, column 30: VALUE FORMAT needs KEY FORMAT before it; FORMAT alone says how values are decoded
+
+CREATE TABLE t FROM SOURCE s VALUE FORMAT JSON KEY FORMAT TEXT
+--! line 1, column 30: VALUE FORMAT needs KEY FORMAT before it; FORMAT alone says how values are decoded
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE KEY (a int)
+--! line 1, column 55: columns of the key need KEY FORMAT JSON; with FORMAT JSON alone the key is one column
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT VALUE FORMAT JSON INCLUDE KEY (a int) ENVELOPE UPSERT
+--! line 1, column 77: columns of the key need KEY FORMAT JSON; with KEY FORMAT TEXT the key is one column
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT BYTES VALUE FORMAT JSON INCLUDE OFFSET, KEY AS k, KEY (a int)
+--! line 1, column 91: the key's columns come first in INCLUDE, and once
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE OFFSET, KEY (a int)
+--! line 1, column 80: the key's columns come first in INCLUDE, and once
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a int), KEY (b int)
+--! line 1, column 85: the key's columns come first in INCLUDE, and once
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a int), OFFSET, KEY AS k
+--! line 1, column 93: INCLUDE KEY is given twice: as a whole and as columns
+
+CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE KEY, OFFSET, KEY AS k2 ENVELOPE UPSERT
+--! line 1, column 63: INCLUDE KEY is given twice: with ENVELOPE UPSERT a table has one key
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY ()
+--! line 1, column 77: expected a column name, found )
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a)
+--! line 1, column 78: expected a column type, found )
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY AS k (a int)
+--! line 1, column 81: expected ENVELOPE, WITH or the end of the statement, found (
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE OFFSET (a int)
+--! line 1, column 79: expected ENVELOPE, WITH or the end of the statement, found (
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a bytea)
+--! line 1, column 79: column a: JSON has no bytea; take text
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a int, b double precision) ENVELOPE UPSERT
+--! line 1, column 86: column b: double precision cannot be in a key: equal values have several forms; take numeric
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a real) ENVELOPE UPSERT
+--! line 1, column 79: column a: real cannot be in a key: equal values have several forms; take numeric
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a int, j json) ENVELOPE UPSERT
+--! line 1, column 86: column j: jsonb cannot be in a key: equal values have several forms; take text
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (b int, A int) ENVELOPE UPSERT
+--! line 1, column 92: column a occurs twice; leave one of them out
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (b int, b text)
+--! line 1, column 92: column b occurs twice; leave one of them out
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (offset int), OFFSET
+--! line 1, column 98: column offset occurs twice
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (_mz_tick int)
+--! line 1, column 85: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+
+CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY ("a b" int)
+--! line 1, column 85: column "a b": Delta allows no blank and none of ,;{}()= in a column name
+
+CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (data int) ENVELOPE UPSERT
+--! line 1, column 77: column data occurs twice; leave one of them out
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY AS error ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)
+--! line 1, column 88: column error occurs twice; INLINE AS gives the column of errors another name
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS "A")
+--! line 1, column 113: column A occurs twice, the other time as a: case makes no difference; INLINE AS gives the column of errors another name
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS _mz_error)
+--! line 1, column 113: column _mz_error: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE NONE (VALUE DECODING ERRORS = INLINE)
+--! line 1, column 77: VALUE DECODING ERRORS = INLINE needs ENVELOPE UPSERT; with ENVELOPE NONE, what cannot be decoded is in the table's errors
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT ()
+--! line 1, column 79: expected VALUE, found )
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS)
+--! line 1, column 100: expected INLINE, found )
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = STOP)
+--! line 1, column 103: expected INLINE, found STOP
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (KEY DECODING ERRORS = INLINE)
+--! line 1, column 79: expected VALUE, found KEY
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS)
+--! line 1, column 112: expected a column name, found )
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = (INLINE)
+--! line 1, column 111: expected ), found the end of the statement
+
+CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT INCLUDE OFFSET
+--! line 1, column 78: expected WITH or the end of the statement, found INCLUDE
+
+CREATE TABLE t FROM SOURCE s ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)
+--! line 1, column 47: VALUE DECODING ERRORS = INLINE needs FORMAT: without it the columns are the upstream's own, and there is nothing to decode
+
+CREATE TABLE t FROM SOURCE s INCLUDE KEY (a int) ENVELOPE UPSERT
+--! line 1, column 43: INCLUDE needs FORMAT: without it the columns are the upstream's own
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') ENVELOPE UPSERT
+--! line 1, column 53: ENVELOPE has no place here: an old-style KAFKA source needs FORMAT
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON ENVELOPE UPSERT
+--! line 1, column 65: ENVELOPE UPSERT needs INCLUDE KEY
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT TEXT VALUE FORMAT JSON ENVELOPE NONE
+--! line 1, column 53: KEY FORMAT TEXT decodes nothing: add INCLUDE KEY, or write FORMAT JSON alone
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id double precision) ENVELOPE UPSERT
+--! line 1, column 103: column id: double precision cannot be in a key: equal values have several forms; take numeric
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') VALUE FORMAT JSON
+--! line 1, column 53: VALUE FORMAT needs KEY FORMAT before it; FORMAT alone says how values are decoded
+
+CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON INCLUDE KEY ENVELOPE NONE (VALUE DECODING ERRORS = INLINE)
+--! line 1, column 92: VALUE DECODING ERRORS = INLINE needs ENVELOPE UPSERT; with ENVELOPE NONE, what cannot be decoded is in the table's errors
+
+CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE KEY FORMAT JSON VALUE FORMAT JSON ENVELOPE UPSERT
+--! line 1, column 47: FORMAT has no place here: a LOAD GENERATOR has columns of its own
+
+CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE INCLUDE KEY (a int) ENVELOPE UPSERT
+--! line 1, column 55: INCLUDE has no place here: a LOAD GENERATOR has columns of its own
+
+CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)
+--! line 1, column 64: VALUE DECODING ERRORS = INLINE needs FORMAT: without it the columns are the upstream's own, and there is nothing to decode
+
+CREATE SOURCE s FROM LOAD GENERATOR AUCTION ENVELOPE UPSERT
+--! line 1, column 45: ENVELOPE has no place here: AUCTION has several outputs; FOR ALL TABLES makes them
