@@ -1,5 +1,7 @@
-"""Keyed tables: what has to be known of compacted upstreams, so that no table keeps a key that should be gone; and relations
-that show keys. Specs stay as they are: fields that they do not have are at their defaults."""
+"""Keyed tables: what has to be known of compacted upstreams, so that no table keeps a key that should be gone.
+
+The relations show keys. Specs stay as they are: fields that they do not have are at their defaults.
+"""
 
 from __future__ import annotations
 
