@@ -244,6 +244,6 @@ class MzShare:
 def _milliseconds(moment: int | datetime | None) -> int | None:
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
-            raise ValueError("a time without a zone could be any: give it one, as datetime.now(timezone.utc) has")
+            raise ValueError("the time has no time zone: give it one, as in datetime.now(timezone.utc)")
         return int(moment.timestamp() * 1000)
     return moment

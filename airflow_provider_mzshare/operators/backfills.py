@@ -48,7 +48,7 @@ class StartBackfillOperator(_TablesOperator):
         started = self.hook.start_backfill(tables, timeout=self.start_timeout, poll=self.poll_interval)
         self.note_job(next(iter(started.jobs.values()), None))
         for backfill, place in started.queued.items():
-            self.log.info("backfill %s is %s; a reconciler starts it in its turn", backfill, place)
+            self.log.info("backfill %s is %s; a reconciler starts it when its turn comes", backfill, place)
         queued = {"queued": dict(started.queued)} if started.queued else {}
         return {"jobs": dict(started.jobs), "live": list(started.live), **queued}
 

@@ -1,4 +1,4 @@
-"""The operator that moves legacy sources to tables."""
+"""The operator that moves old-style sources to tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 class MigrateSourceOperator(MzShareOperator):
-    """Move legacy sources to sources with tables, take that back, or end it for good.
+    """Move old-style sources to sources with tables, take that back, or end it for good.
 
     Definitions change; data, history and running apps do not. Each source is one transaction, and what is done is not
     done twice: a retry goes on where the task ended. Outside of its window the task waits in the triggerer.
@@ -88,7 +88,7 @@ class MigrateSourceOperator(MzShareOperator):
         from airflow_provider_mzshare.control.upgrade.plan_sql import plan_text
 
         if self.action not in _ACTIONS:
-            raise TerminalError(f"{self.action!r} is no action", hint=", ".join(_ACTIONS))
+            raise TerminalError(f"{self.action!r} is not an action", hint=", ".join(_ACTIONS))
         how = Run(
             action=self.action,  # type: ignore[arg-type]
             apply=_flag(self.apply, "apply"),
@@ -121,4 +121,4 @@ def _count(value: int | str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise TerminalError(f"batch_size cannot be {value!r}", hint="a whole number from 1 on") from None
+        raise TerminalError(f"batch_size cannot be {value!r}", hint="a whole number, 1 or more") from None

@@ -74,7 +74,7 @@ class ReadTableOperator(MzShareOperator):
         from airflow_provider_mzshare.storage.collections.values import python_rows
 
         if self.count and self.file:
-            raise TerminalError("count and file exclude each other")
+            raise TerminalError("give count or file, not both")
         if self.count:
             return self.hook.count(self.table, errors=self.errors, **self._when())
         query = Query(
@@ -112,4 +112,4 @@ def _number(what: str, value: int | str | None) -> int | None:
     try:
         return int(value)
     except ValueError:
-        raise TerminalError(f"{what} is a whole number, not {value!r}") from None
+        raise TerminalError(f"{what} must be a whole number, not {value!r}") from None

@@ -141,5 +141,5 @@ def _days(value: float | str) -> float:
     except ValueError:
         days = -1.0
     if not 0 <= days <= 36_500:
-        raise TerminalError(f"keep_days is a number of days from 0 on, not {value!r}")
+        raise TerminalError(f"keep_days must be a number of days, 0 or more, not {value!r}")
     return days

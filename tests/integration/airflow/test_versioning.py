@@ -131,7 +131,7 @@ def test_what_a_retry_cannot_heal_is_not_retried(filled: Filled, run: Run) -> No
     filled.table(filled.source(), "orders", "id bigint")
     for operator, arguments, words in (
         (PlanSwapOperator, {"table": "nobody"}, "does not exist"),
-        (PlanSwapOperator, {"table": "orders", "rollback": True}, "which table shall be"),
+        (PlanSwapOperator, {"table": "orders", "rollback": True}, "it is not clear which table gets the name"),
         (SwapTablesOperator, {"table": "orders", "other": "nobody", "new_id": "u9"}, "does not exist"),
         (
             SwapTablesOperator,

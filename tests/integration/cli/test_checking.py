@@ -34,7 +34,7 @@ def test_a_whole_and_a_damaged_table_have_their_words_and_exit_codes(cli: Cli, f
     (file,) = Path(filled.root).glob("*-data-*/*.parquet")
     os.truncate(file, 50)
     damaged = cli("check", "t")
-    problem = f"{file.parent.name}/{file.name} has 50 bytes, where the log says"
+    problem = f"{file.parent.name}/{file.name} has 50 bytes, but the log says"
     assert damaged.code == 1
     assert damaged.out.startswith("t is damaged (4 log entries")
     assert f"\n  {problem}" in damaged.out

@@ -164,9 +164,9 @@ def test_an_error_says_what_a_name_is_if_it_is_something_else(sql: Session, topi
     with pytest.raises(UnknownItem, match=r"^nothing is named 'public.nope'$"):
         sql.run("SHOW CREATE nope")
     for statement in ("DROP SOURCE orders", "DROP SOURCE IF EXISTS orders", "SHOW CREATE SOURCE orders"):
-        with pytest.raises(UnknownItem, match=r"source 'public.orders' does not exist: it is a table"):
+        with pytest.raises(UnknownItem, match=r"'public.orders' is a table, not a source"):
             sql.run(statement)
-    with pytest.raises(UnknownItem, match="it is a table"):
+    with pytest.raises(UnknownItem, match="is a table, not a"):
         sql.run("ALTER SOURCE orders RESET (TRIGGER INTERVAL)")
     with pytest.raises(NameTaken) as taken:
         sql.run("CREATE TABLE IF NOT EXISTS s FROM SOURCE s FORMAT TEXT")

@@ -233,7 +233,7 @@ def test_a_new_table_has_nothing_to_heal(sql: Session, topic: str) -> None:
     for action, what in (("RESUME", "resume"), ("RESNAPSHOT", "read again")):
         with pytest.raises(NotResumable, match=f"joins at the next tick: there is nothing to {what}"):
             sql.run(f"ALTER TABLE t {action}")
-    with pytest.raises(UnknownItem, match="it is a source"):
+    with pytest.raises(UnknownItem, match="is a source, not a"):
         sql.run("ALTER TABLE s RESUME")
     with pytest.raises(UnknownItem, match="does not exist"):
         sql.run("ALTER TABLE nope RESNAPSHOT")
@@ -300,8 +300,8 @@ def test_a_dry_run_prints_the_plan(broker_cli: Cli, kafka: EmbeddedKafka) -> Non
             "about 80 kB\n"
             "     partition 0: offsets 0 to 49\n"
             "     partition 1: offsets 0 to 29\n"
-            "  2. follow: they get the ticks minted meanwhile, as they come\n"
-            "  3. cut over: public.a, public.b are live, each at the first tick that begins where it stands\n"
+            "  2. follow: they get the ticks that are minted meanwhile\n"
+            "  3. cut over: public.a, public.b become live, each at the first tick that begins at its position\n"
         )
         first, second = broker_cli.ok("sql", "--dry-run", "-o", "json", script).json
         assert first["plan"] == second["plan"]

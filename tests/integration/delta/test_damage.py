@@ -87,7 +87,7 @@ def newest_hash(folder: Path, version: int) -> int:
 
 FILES: dict[str, tuple[Callable[[Path], object], str, bool]] = {
     "gone": (lambda d: first_file(d).unlink(), "is missing", False),
-    "cut off": (lambda d: os.truncate(first_file(d), 200), "has 200 bytes, where the log says", False),
+    "cut off": (lambda d: os.truncate(first_file(d), 200), "has 200 bytes, but the log says", False),
     "footer": (lambda d: flip(first_file(d), -30), "cannot be read: its footer is damaged", False),
     "pages": (lambda d: flip(first_file(d)), "", True),
 }
@@ -131,7 +131,7 @@ def test_a_log_that_carries_other_ticks_than_the_catalog_knows_is_told(folder: P
     (other,) = damages(folder, Known({**told.ticks, 7: 12345}))
     assert other.startswith(f"_delta_log/{entry(folder, 7).name} carries the tick at {time_of(7)}, where the catalog")
     assert damages(folder, Known(told.ticks, rows=told.rows + 1, hash=told.hash), deep=True) == [
-        f"its files hold {TICKS * ROWS} rows, where the catalog knows of {TICKS * ROWS + 1}"
+        f"its files hold {TICKS * ROWS} rows, but the catalog says {TICKS * ROWS + 1}"
     ]
     (differ,) = damages(folder, Known(told.ticks, rows=told.rows, hash=told.hash + 1), deep=True)
     assert "hashes differ" in differ
@@ -140,7 +140,7 @@ def test_a_log_that_carries_other_ticks_than_the_catalog_knows_is_told(folder: P
 def test_a_folder_that_is_gone_is_one_damage_not_many(folder: Path, tmp_path: Path) -> None:
     told = known(folder)
     folder.rename(tmp_path / "elsewhere")
-    assert damages(folder, told) == ["_delta_log is missing, with the folder that it is in"]
+    assert damages(folder, told) == ["_delta_log is missing, and so is its folder"]
 
 
 @pytest.mark.parametrize("what", ["cut off", "gone in the middle", "checkpoint"])

@@ -124,7 +124,7 @@ def test_an_app_that_does_not_look_is_told_by_a_signal(home: Home) -> None:
     home.running(source_id)
     home.set_desired(source_id, "stopped")
     (outcome,) = home.reconciler(stop_seconds=0.3).run()
-    assert "ended when told again" in outcome.detail
+    assert "ended after a second request" in outcome.detail
     assert home.jobs(source_id)[0].state == "stopped"
 
 
@@ -153,7 +153,7 @@ def test_what_was_lost_is_noted_waits_for_its_back_off_and_is_started_again(home
     assert done(reconciler.run()) == [("lost", "public.s"), ("wait", "public.s")]
     lost = home.jobs(source_id)[0]
     assert lost.state == "lost"
-    assert lost.error == "its process is gone; its last words: a stand-in moves no data"
+    assert lost.error == "its process is gone; its last message: a stand-in moves no data"
     assert not any(_lives(child) for child in children), "what the driver left behind is gone too"
     assert CatalogTickStore(home.catalog, source_id).lease().job_id is None, "nobody waits for the dead"
 

@@ -103,8 +103,8 @@ def test_no_value_becomes_syntax(column: str, topic: str) -> None:
         ("id bigint; DROP TABLE x", "found ;"),
         ("id", "a column type"),
         ([{"name": "id", "type": "bigint) FROM"}], "found \\)"),
-        ([{"name": "id"}], "a column is"),
-        (["id bigint"], "a column is"),
+        ([{"name": "id"}], "a column must be"),
+        (["id bigint"], "a column must be"),
     ],
 )
 def test_columns_that_are_more_than_columns(columns: Any, word: str) -> None:
