@@ -21,20 +21,20 @@ _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 class MigrateSourceOperator(MzShareOperator):
-    """Move old-style sources to sources with tables, take that back, or end it for good.
+    """Turn old-style sources into sources with tables, undo that, or end it for good.
 
-    Definitions change; data, history and running apps do not. Each source is one transaction, and what is done is not
-    done twice: a retry goes on where the task ended. Outside of its window the task waits in the triggerer.
+    Only definitions change; data, history and running apps stay as they are. Each source is one transaction. A retry
+    goes on where the task ended, and does nothing twice. Outside its window the task waits in the triggerer.
 
     :param source: one source, by its name or id. (templated)
     :param pattern: all whose name matches, with ``*``, ``?`` and ``[…]``. (templated)
-    :param all_sources: all there are. Exactly one of these three is given. (templated)
+    :param all_sources: all sources. Give exactly one of these three. (templated)
     :param action: ``migrate``, ``rollback`` or ``finalize``. (templated)
-    :param apply: do it; default: only say what would be done. (templated)
-    :param batch_size: so many sources before it is asked again whether the window is open. (templated)
-    :param window_start: the time of day, in UTC, from which batches may start, as ``22:00``; default: any. (templated)
-    :param window_end: the time of day from which none may start any more. (templated)
-    :param stop_on_first_failure: whether a failure keeps the rest from its turn. (templated)
+    :param apply: carry the plan out; default: only report it. (templated)
+    :param batch_size: how many sources to migrate before the next look at the window. (templated)
+    :param window_start: batches may start from this time of day on, in UTC, as ``22:00``; default: any. (templated)
+    :param window_end: no batch may start from this time of day on. (templated)
+    :param stop_on_first_failure: stop at the first source that fails, or go on with the others. (templated)
     """
 
     template_fields: Sequence[str] = (

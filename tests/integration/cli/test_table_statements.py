@@ -122,7 +122,7 @@ def test_history_that_is_gone_is_told_before_anything_is_made(
     assert caught.value.reason == "history_gone"
     assert caught.value.message == (
         f"table 'public.late' cannot get its history: topic '{topic}', partition 1: the next offset to read is 0, but "
-        "the log begins at 1 now: 1 offsets are gone"
+        "the log now begins at 1: 1 offsets are gone"
     )
     assert "SNAPSHOT = false" in caught.value.hint
     assert "new source" in caught.value.hint

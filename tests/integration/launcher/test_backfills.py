@@ -124,7 +124,7 @@ def test_a_backfill_whose_heart_stands_still_is_replaced(home: Home) -> None:
 
     wait_until(replaced, 120, "the frozen app to be replaced", every=0.2)
     assert not home.is_alive(job), "it was killed before another one was started"
-    assert "heart stands still" in (home.jobs(source_id, "backfill")[1].error or "")
+    assert "heartbeat has stopped" in (home.jobs(source_id, "backfill")[1].error or "")
     home.running(source_id, "backfill")
 
 

@@ -89,7 +89,7 @@ def test_parts_are_shown_as_the_statements_of_subsources(old: OldStyle) -> None:
         " OF SOURCE public.a WITH (PROGRESS);"
     )
     for shown in (bids, progress):
-        with pytest.raises(NotPossible, match="CREATE SUBSOURCE is how a subsource is shown"):
+        with pytest.raises(NotPossible, match="CREATE SUBSOURCE only shows a subsource"):
             old.sql((shown.rows or [{}])[0]["create_sql"])
 
 

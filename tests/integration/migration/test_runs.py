@@ -278,7 +278,7 @@ def test_a_failure_stops_the_rest_or_not(everything: Catalog) -> None:
     change_spec(everything)
     report = run(everything, ALL, Run("rollback", apply=True))
     assert [one.state for one in report.sources] == ["failed", "pending", "pending"]
-    assert "what is done is not done twice" in report.next
+    assert "it does nothing twice" in report.next
     report = run(everything, ALL, Run("rollback", apply=True, stop_on_first_failure=False))
     assert [one.state for one in report.sources] == ["failed", "done", "done"]
 

@@ -229,7 +229,7 @@ def test_a_topic_made_anew_is_unverifiable(kafka: EmbeddedKafka, open_pipeline: 
     send(kafka, pipeline.topic, 20)
     verified = pipeline.verify(table_id)
     assert verified.verdict == "unverifiable"
-    assert "deleted and made anew" in (verified.reason or "")
+    assert "deleted and created again" in (verified.reason or "")
 
 
 def test_rows_that_a_compacted_topic_lost_are_unverifiable(kafka: EmbeddedKafka, open_pipeline: Open) -> None:
