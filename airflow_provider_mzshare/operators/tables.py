@@ -116,7 +116,7 @@ class _TableOperator(MzShareOperator):
 class ResumeTableOperator(_TableOperator):
     """Let a stalled table go on where it stopped: a backfill brings it up to its source, then it is cut over.
 
-    A table that is live, or that a backfill brings up already, stays as it is. ``StartBackfillOperator`` starts the app.
+    A table that is live, or that a backfill brings up already, is unchanged. ``StartBackfillOperator`` starts the app.
 
     :param table: the table's name, ``[schema.]name``. (templated)
     """
