@@ -85,7 +85,7 @@ def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPla
         if (taken := lookup.find(session, _pair(new))) is not None:
             raise TerminalError(
                 f"a {taken.kind} {new} exists already, and would be mistaken for the new {name}",
-                hint="another name for the new table, or drop the {taken.kind} that has this one",
+                hint=f"another name for the new table, or drop the {taken.kind} that has this one",
             )
         return _plan(session, name, new)
 
