@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _TABLE_ROWS = 100
 """How many rows the output as a table has; JSON and CSV have all."""
+_LIMIT = f"Print only the first N rows. Default: {_TABLE_ROWS} as a table, else all."
 _CHUNK = 1_000
 """How many rows are turned into Python values at once."""
 
@@ -27,12 +28,7 @@ def read(
     name: Annotated[str, typer.Argument(help="A table, a view, or a source for its progress.")],
     as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="Read as of this mz_timestamp.")] = None,
     tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="Read as of this tick.")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit", min=0, metavar="N", help=f"Only the first N rows. Default: {_TABLE_ROWS} as a table, else all."
-        ),
-    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help=_LIMIT)] = None,
     errors: Annotated[
         bool, typer.Option("--errors", help="Print the records that could not be decoded, instead of rows.")
     ] = False,
