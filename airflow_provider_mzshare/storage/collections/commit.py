@@ -153,7 +153,7 @@ def _insist(
         else:
             return _carried(collection, mz_timestamp, already=False)
     raise CommitUnclear(
-        f"collection {collection.collection_id}: tick time {mz_timestamp} could not be written in {WRITES} tries: "
+        f"collection {collection.collection_id}: tick time {mz_timestamp} is still missing after {WRITES} tries: "
         f"{failures[-1]}"
     ) from failures[-1]
 

@@ -120,15 +120,15 @@ class LogCheck:
             try:
                 entry = log.read_entry(self._files, version)
             except (ValueError, TypeError):
-                yield Damage(log.entry_path(version), "is incomplete: it holds no valid JSON")
+                yield Damage(log.entry_path(version), "is not whole: it holds no valid JSON")
                 continue
             if entry is None or not any("commitInfo" in action for action in entry.actions):
-                yield Damage(log.entry_path(version), "is incomplete: it holds no commit")
+                yield Damage(log.entry_path(version), "is not whole: it holds no commit")
             else:
                 self.entries[version] = entry
         for path in self.listed.checkpoints.values():
             if log.checkpoint_columns(self._files, path, ("protocol", "metaData")) is None:
-                yield Damage(path, "is incomplete: it is not a readable checkpoint")
+                yield Damage(path, "is not whole: it is not a readable checkpoint")
 
     # ── what it names ─────────────────────────────────────────────────────────────────────────────────────────────────
 
