@@ -113,7 +113,7 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(capsys: Captu
         (["wait", "t", "--for", "ever"], "'ever' is not one of"),
         (["wait", "t", "--timeout", "-1"], "--timeout"),
         (["read", "t", "--as-of", "1", "--tick", "1"], "give --as-of or --tick, not both"),
-        (["jars", "--group", "nope"], "there is no jar group 'nope': one of spark, kafka"),
+        (["jars", "--group", "nope"], "there is no jar group 'nope'; there are: spark, kafka"),
         (["sql"], "give either the statements or -f FILE"),
         (["sql", "SHOW TABLES", "-f", "x"], "give either the statements or -f FILE"),
     ],
