@@ -163,7 +163,7 @@ REFUSED: list[tuple[str, type[MzShareError], str]] = [
     ("SELECT initcap(note) FROM orders", BadQuery, "function initcap"),
     ("SELECT substring(note from 'a.b') FROM orders", BadQuery, "substring takes positions, not a pattern"),
     ("SELECT extract(dow FROM now())", BadQuery, "EXTRACT takes YEAR"),
-    ("SELECT x FROM (ARRAY[2, 1]) AS g(x)", BadQuery, "not understood"),
+    ("SELECT x FROM (ARRAY[2, 1]) AS g(x)", BadQuery, "does not understand"),
     ("SELECT count(*) FILTER (WHERE id > 1) OVER (ORDER BY id) FROM orders", BadQuery, "FILTER with OVER"),
     ("SELECT FROM WHERE", BadQuery, "cannot be read"),
 ]

@@ -134,5 +134,5 @@ def test_options_of_a_source_are_checked() -> None:
         source_statement("s", connection="c", topic="t", options={"trigger": "1s"})
     with pytest.raises(StatementError, match="backfill_rate"):
         source_statement("s", connection="c", topic="t", options={"backfill_rate": "fast"})
-    with pytest.raises(StatementError, match="exclude"):
+    with pytest.raises(StatementError, match="cannot be used together"):
         source_statement("s", connection="c", topic="t", start_offsets=[1], start_timestamp=2)
