@@ -248,7 +248,7 @@ def test_a_source_of_one_output_is_known_by_its_name_whatever_it_becomes(old: Ol
 def test_old_syntax_has_no_options_of_tables(old: OldStyle) -> None:
     old.run(auction("a"), generator())
     for name in ("bids", "c"):
-        with pytest.raises(NotPossible, match=f"{name} is no table"):
+        with pytest.raises(NotPossible, match=f"{name} is not a table"):
             old.run(sql.AlterTableSet(named(name), {"retain_history_seconds": 60}))
 
 
