@@ -256,7 +256,7 @@ class UpstreamChanged(TerminalError):
     ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing``, ``history_gone`` or ``generator_changed``.
     """
 
-    hint = "find out what was lost, then DROP SOURCE … CASCADE and create it again"
+    hint = "DROP SOURCE … CASCADE and create it again, once you know what was lost"
 
     def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
         self.reason = reason

@@ -230,6 +230,6 @@ def test_a_topic_made_anew_before_the_first_table_is_refused(sql: Session, kafka
     sql.run(create_source(topic))
     delete_topic(kafka, topic)
     create_topic(kafka, name=topic)
-    with pytest.raises(UpstreamChanged, match="made anew"):
+    with pytest.raises(UpstreamChanged, match="created again"):
         sql.run("CREATE TABLE t FROM SOURCE s FORMAT TEXT")
     assert sql.names() == ["s"]

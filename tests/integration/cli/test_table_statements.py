@@ -138,7 +138,7 @@ def test_a_topic_made_anew_is_no_history(sql: Session, kafka: EmbeddedKafka) -> 
     begin(sql, topic)
     delete_topic(kafka, topic)
     create_topic(kafka, 2, name=topic)
-    with pytest.raises(UpstreamChanged, match="made anew"):
+    with pytest.raises(UpstreamChanged, match="created again"):
         sql.run(TABLE.format("late"))
     assert sql.names() == ["s", "t"]
 

@@ -79,4 +79,4 @@ def _with_stalled_tables(verdict: Verdict, source: SourceOverview) -> Verdict:
 def _stall_hint(reason: str | None, name: str) -> str:
     if reason == "catalog_behind":
         return "mzshare catalog repair"
-    return f"find out what was lost, then {hints.sql(f'DROP SOURCE {name} CASCADE')} and create it again"
+    return f"{hints.sql(f'DROP SOURCE {name} CASCADE')} and create it again, once you know what was lost"
