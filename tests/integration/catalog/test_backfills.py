@@ -195,7 +195,7 @@ def test_a_heal_changes_no_answer_and_refuses_times_inside_its_groups(catalog: C
     fill.group(4, 3, early)
     assert [_versions(catalog, early, number) for number in (1, 2, 3)] == points
     assert _versions(catalog, early, 6) == (101, 3)
-    with pytest.raises(NotReadable, match="wrote the ticks from .* together"):
+    with pytest.raises(NotReadable, match=r"wrote the ticks from .* together"):
         _versions(catalog, early, 5)
     assert arm(catalog, early)
     log.tick()

@@ -193,7 +193,7 @@ def test_waiting_fails_at_once_with_the_backfills_error_and_waits_on_for_a_lost_
     assert line == (
         "error: table public.late is stalled: the disk is full. "
         "Try: mzshare sql 'ALTER TABLE public.late RESUME', when the cause is gone; "
-        "mzshare logs public.late tells more"
+        "mzshare logs public.late shows more"
     )
 
 
