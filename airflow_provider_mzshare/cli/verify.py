@@ -23,14 +23,14 @@ def register(app: typer.Typer) -> None:
 def verify(
     name: Annotated[str, typer.Argument(help="A table.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="From the table's start on, not only what its last backfill wrote.")
+        bool, typer.Option("--all", help="Compare from the table's start on, not only what its last backfill wrote.")
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Prove a table against its source, record by record.
 
-    Reads the source's range again and compares: every record is in the table exactly once, and equal. Fails with the
-    first offset that is not. Exit code 3: the source no longer has all of the range.
+    The command reads the source's range again and compares: every record must be in the table exactly once, and equal.
+    Otherwise it fails, and names the first such offset. Exit code 3: the source no longer has all of the range.
     """
     from airflow_provider_mzshare.control.catalog.objects.lookup import find_table
     from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
@@ -53,6 +53,6 @@ def _sentence(verified: Verified) -> str:
     ranges = ", ".join(f"{each.partition}:{each.lower}-{each.upper}" for each in verified.partitions)
     rate = (verified.rows + verified.errors) / max(verified.seconds, 0.001)
     return (
-        f"{verified.table} is exact at tick {verified.tick}: {verified.rows} rows and {verified.errors} errors are "
-        f"each there once, as upstream ({ranges or 'nothing'}; {verified.seconds:.1f} s, {rate:,.0f}/s)"
+        f"{verified.table} is exact at tick {verified.tick}: {verified.rows} rows and {verified.errors} errors match "
+        f"the upstream, each exactly once ({ranges or 'nothing'}; {verified.seconds:.1f} s, {rate:,.0f}/s)"
     )

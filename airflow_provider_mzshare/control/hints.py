@@ -27,12 +27,12 @@ def become_live(name: str) -> str:
 
 def resume(name: str) -> str:
     """For a table that has stalled, or whose new generation has."""
-    return f"{sql(f'ALTER TABLE {name} RESUME')}, once the reason is gone; {command('logs', name)} tells more"
+    return f"{sql(f'ALTER TABLE {name} RESUME')}, when the cause is gone; {command('logs', name)} shows more"
 
 
 def resnapshot(name: str) -> str:
     """For a table of which something is damaged: what it had is written anew from its source."""
-    return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}; {command('check', name)} tells all that is damaged"
+    return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}; {command('check', name)} shows all damage"
 
 
 def reason_of(error: str) -> str:

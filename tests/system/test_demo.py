@@ -145,6 +145,6 @@ def test_one_that_is_ended_at_ten_random_moments_leaves_nothing(jars: Path, tmp_
 
 def test_the_pace_is_told_and_judges_nothing() -> None:
     told = pace(1.02, 1.91)
-    assert "for information and no check" in told
+    assert "for information only" in told
     assert "1.87 times as long" in told
     assert "too few commits" in pace(0.0, 1.0)

@@ -73,7 +73,7 @@ class VerificationFailed(TerminalError):
         resnapshot = f"mzshare sql {shlex.quote(f'ALTER TABLE {table} RESNAPSHOT')}"
         super().__init__(
             f"table {table!r} is not exact: {where}{_TOLD.get(what, what)}",
-            hint=f"keep its folders for a search of the cause, then {resnapshot}",
+            hint=f"keep its folders to find the cause, then {resnapshot}",
         )
 
 
@@ -156,8 +156,8 @@ def _check_history(upstream: Upstream, scope: Scope) -> None:
         if begin[segment.partition] > segment.lower:
             raise UpstreamChanged(
                 "history_gone",
-                f"partition {segment.partition} begins at offset {show(begin[segment.partition])} upstream by now, "
-                f"the range at {show(segment.lower)}",
+                f"partition {segment.partition} now begins at offset {show(begin[segment.partition])} upstream, "
+                f"but the range begins at {show(segment.lower)}",
             )
 
 
@@ -220,9 +220,9 @@ class _Check:
         if summed != Sums(certificate.rows, certificate.errors, *hashes):
             raise self._failed(
                 None,
-                f"the certificate of backfill {certificate.backfill_id} tells {certificate.rows} rows and "
-                f"{certificate.errors} errors, the range holds {summed.rows} and {summed.errors}"
-                + (", with other hashes" if summed[:2] == (certificate.rows, certificate.errors) else ""),
+                f"the certificate of backfill {certificate.backfill_id} says {certificate.rows} rows and "
+                f"{certificate.errors} errors, but the range holds {summed.rows} and {summed.errors}"
+                + (", with different hashes" if summed[:2] == (certificate.rows, certificate.errors) else ""),
             )
 
     def result(self, reason: str | None) -> Verified:

@@ -27,7 +27,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar, OptionGrammar):
     def _read_create_table(self, name: exp.Table, exists: bool) -> exp.Expr:
         columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
         if self._match_text_seq("FROM", "WEBHOOK", advance=False):
-            self.raise_error("FROM WEBHOOK is not supported yet; there is FROM SOURCE")
+            self.raise_error("FROM WEBHOOK is not supported yet; use FROM SOURCE")
         if not self._match_text_seq("FROM", "SOURCE"):
             self._expected("FROM SOURCE" if columns else "a column list or FROM SOURCE")
         source = self._read_name("a source name")
@@ -45,7 +45,7 @@ class TableGrammar(ColumnGrammar, ObjectGrammar, OptionGrammar):
     def _read_decoding(self, node: exp.Expr) -> list[str]:
         """``[FORMAT …] [INCLUDE …] [ENVELOPE …]``. Returns what else could have stood at the end."""
         if self._match_texts(("KEY", "VALUE"), advance=False) and self._next and self._next.text.upper() == "FORMAT":
-            self.raise_error(f"{self._word()} FORMAT is not supported yet; there is FORMAT")
+            self.raise_error(f"{self._word()} FORMAT is not supported yet; use FORMAT")
         if self._match_text_seq("FORMAT"):
             node.set("format", self._read_placed("FORMAT", sql_words(), FORMATS_LATER))
         node.set("include", self._read_includes())
