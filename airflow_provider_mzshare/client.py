@@ -42,7 +42,7 @@ def connect(
 ) -> MzShare:
     """Open nothing yet: the catalog is looked at by the first call that needs it.
 
-    :param home: instead of ``MZSHARE_HOME``; holds the catalog and the warehouse unless these are said too.
+    :param home: instead of ``MZSHARE_HOME``; it holds the catalog and the warehouse, unless you give these too.
     :param catalog: instead of ``MZSHARE_CATALOG``: ``sqlite:///FILE`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
     :param warehouse: instead of ``MZSHARE_WAREHOUSE``: a folder or a URI.
     :param connections: to upstreams, by name, as Airflow's JSON has them:
@@ -213,7 +213,7 @@ class MzShare:
     ) -> Status:
         """Wait until a table, or all tables of a source, are live, or have all that is upstream now.
 
-        Fails as soon as that cannot happen any more. Backfills that are not started yet are started, if the app of
+        Fails as soon as that cannot happen any more. Also starts backfills that nobody has started, if the app of
         their source runs.
 
         :param timeout: seconds; None: for ever.
@@ -244,6 +244,6 @@ class MzShare:
 def _milliseconds(moment: int | datetime | None) -> int | None:
     if isinstance(moment, datetime):
         if moment.tzinfo is None:
-            raise ValueError("a time without a zone could be any: give it one, as datetime.now(timezone.utc) has")
+            raise ValueError("the time has no time zone: give it one, as in datetime.now(timezone.utc)")
         return int(moment.timestamp() * 1000)
     return moment

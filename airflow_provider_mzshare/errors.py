@@ -39,7 +39,7 @@ class BadSetting(TerminalError):
 
     def __init__(self, name: str, value: str, wanted: str) -> None:
         self.name, self.value, self.wanted = name, value, wanted
-        super().__init__(f"{name} cannot be {value!r}: it takes {wanted}", hint=f"unset {name}, or set it right")
+        super().__init__(f"{name} cannot be {value!r}: it takes {wanted}", hint=f"unset {name}, or correct it")
 
 
 # ── statements and the catalog ────────────────────────────────────────────────────────────────────────────────────────
@@ -74,7 +74,7 @@ class UnknownFormat(TerminalError):
         self.name, self.known = name, known
         super().__init__(
             f"there is no format {name!r}; there are: {', '.join(known)}",
-            hint="install the package that brings it, here and where apps run",
+            hint="install the package that has it, here and where apps run",
         )
 
 
@@ -85,7 +85,7 @@ class UnknownEnvelope(TerminalError):
         self.name, self.known = name, known
         super().__init__(
             f"there is no envelope {name!r}; there are: {', '.join(known)}",
-            hint="install the package that brings it, here and where apps run",
+            hint="install the package that has it, here and where apps run",
         )
 
 
@@ -95,7 +95,7 @@ class FormatNotLoaded(TerminalError):
     def __init__(self, name: str, target: str, reason: str) -> None:
         self.name, self.target, self.reason = name, target, reason
         super().__init__(
-            f"format {name!r} ({target}) cannot be loaded: {reason}", hint="repair or remove the package that brings it"
+            f"format {name!r} ({target}) cannot be loaded: {reason}", hint="repair or remove the package that has it"
         )
 
 
@@ -106,7 +106,7 @@ class UnknownItem(TerminalError):
         self.kind, self.name, self.found = kind, name, found
         missing = f"{kind} {name!r} does not exist" if kind else f"nothing is named {name!r}"
         hint = _run_sql(f"SHOW {kind.upper()}S") if kind in ("source", "table") else "mzshare status"
-        super().__init__(f"{missing}: it is a {found}" if found else missing, hint=hint)
+        super().__init__(f"{name!r} is a {found}, not a {kind}" if found and kind else missing, hint=hint)
 
 
 class NameTaken(TerminalError):
@@ -149,7 +149,7 @@ class NotResumable(TerminalError):
 
     def __init__(self, table: str, why: str, *, backfill_id: str | None = None) -> None:
         self.table, self.why, self.backfill_id = table, why, backfill_id
-        super().__init__(f"table {table!r} cannot be resumed or filled anew: {why}", hint="mzshare status")
+        super().__init__(f"table {table!r} cannot be resumed or filled again: {why}", hint="mzshare status")
 
 
 class StalePlan(TransientError):
@@ -159,7 +159,7 @@ class StalePlan(TransientError):
     """
 
     def __init__(
-        self, what: str, changes: Iterable[str], *, hint: str = "the same statement again, which makes a new plan"
+        self, what: str, changes: Iterable[str], *, hint: str = "run the same statement again; it makes a new plan"
     ) -> None:
         self.what, self.changes = what, tuple(changes)
         super().__init__(f"the plan for {what} is out of date: {'; '.join(self.changes)}", hint=hint)
@@ -174,7 +174,8 @@ class CatalogOutdated(TerminalError):
     def __init__(self, found: str, wanted: str) -> None:
         self.found, self.wanted = found, wanted
         super().__init__(
-            f"the catalog's schema is {found}, this version needs {wanted}", hint="mzshare catalog upgrade"
+            f"the catalog's schema is {found}, but this version of mzshare needs {wanted}",
+            hint="mzshare catalog upgrade",
         )
 
 
@@ -182,7 +183,7 @@ class CatalogTooNew(TerminalError):
     def __init__(self, found: str, wanted: str) -> None:
         self.found, self.wanted = found, wanted
         super().__init__(
-            f"the catalog's schema {found} is newer than this version knows ({wanted})",
+            f"the catalog's schema {found} is newer than the newest that this version of mzshare knows ({wanted})",
             hint="pip install --upgrade airflow-provider-mzshare",
         )
 
@@ -228,7 +229,8 @@ class KindNotLoaded(TerminalError):
     def __init__(self, kind: str, target: str, reason: str) -> None:
         self.kind, self.target, self.reason = kind, target, reason
         super().__init__(
-            f"connector {kind!r} ({target}) cannot be loaded: {reason}", hint="install or repair the package it is from"
+            f"connector {kind!r} ({target}) cannot be loaded: {reason}",
+            hint="install or repair the package that has it",
         )
 
 
@@ -254,7 +256,7 @@ class UpstreamChanged(TerminalError):
     ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing``, ``history_gone`` or ``generator_changed``.
     """
 
-    hint = "DROP SOURCE … CASCADE and create it anew, once the loss is understood"
+    hint = "DROP SOURCE … CASCADE and create it again, once you know what was lost"
 
     def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
         self.reason = reason
@@ -296,7 +298,7 @@ class GroupTooShort(TransientError):
 
     def __init__(self, collection: str, tick: int) -> None:
         self.collection, self.tick = collection, tick
-        super().__init__(f"collection {collection} already holds tick {tick}: a group has to reach it")
+        super().__init__(f"collection {collection} already holds tick {tick}: the group must go at least that far")
 
 
 class PlanAgain(TransientError):
@@ -305,8 +307,8 @@ class PlanAgain(TransientError):
     def __init__(self, collection: str, planned: int | None, stored: int | None) -> None:
         self.collection, self.planned, self.stored = collection, planned, stored
         super().__init__(
-            f"collection {collection} holds tick time {stored or 'none'}, not {planned or 'none'} as when the group "
-            "was planned"
+            f"collection {collection} holds tick time {stored or 'none'} now, but held {planned or 'none'} when the "
+            "group was planned"
         )
 
 
@@ -332,8 +334,8 @@ class UnknownHashVersion(TerminalError):
         self.version, self.known = version, tuple(known)
         listed = ", ".join(map(str, self.known))
         super().__init__(
-            f"rows are hashed by version {version} of the hash, this mzshare knows: {listed}",
-            hint="upgrade mzshare here to the version that wrote them",
+            f"the rows have hashes of version {version}, but this mzshare knows only: {listed}",
+            hint="upgrade mzshare here to the version that wrote the rows",
         )
 
 
@@ -350,7 +352,7 @@ class FilesTooOld(TransientError):
 
     def __init__(self, collection: str, hours: float) -> None:
         self.collection, self.hours = collection, hours
-        super().__init__(f"collection {collection}: files written {hours:.1f} hours ago are no longer committed")
+        super().__init__(f"collection {collection}: files written {hours:.1f} hours ago are too old to be committed")
 
 
 # ── compute ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -45,7 +45,7 @@ def table_params(
             type="string",
             enum=list(FORMATS),
             title="Format",
-            description="How records are decoded. none: the upstream has columns of its own.",
+            description="How to decode records. none: the upstream has columns of its own.",
         ),
         **_key_params(),
         **{option.name: _param(option, _usual(option)) for option in _asked(without)},
@@ -111,7 +111,7 @@ def source_params(kind: str, *, connection: str = "connection", begin: Mapping[s
     found = find_kind(kind)
     fields = {}
     if found.takes_connection:
-        title, about = f"{found.title} connection", "The id of Airflow's connection to the upstream."
+        title, about = f"{found.title} connection", "The id of the Airflow connection to the upstream."
         fields[connection] = Param(begin.get(connection), type="string", minLength=1, title=title, description=about)
     if found.variants:
         fields[found.variant_field] = Param(

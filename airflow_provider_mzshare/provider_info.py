@@ -77,7 +77,7 @@ _CONNECTION_TYPE: dict[str, Any] = {
         },
         "warehouse": {
             "label": "Warehouse",
-            "description": "Where tables are kept: a folder, or a URI of an object store. Empty: in the home folder.",
+            "description": "Where the tables are: a folder, or a URI of an object store. Empty: in the home folder.",
             "schema": _TEXT,
         },
         "master": {
@@ -92,7 +92,7 @@ _CONNECTION_TYPE: dict[str, Any] = {
         },
         "launcher": {
             "label": "Launcher",
-            "description": "How apps are run. Empty: process, on the machine that starts them.",
+            "description": "How to run apps. Empty: process, on the machine that starts them.",
             "schema": _TEXT,
         },
         "jars": {"label": "Jar folder", "description": "Where the pinned jars are.", "schema": _TEXT},
@@ -103,17 +103,17 @@ _CONNECTION_TYPE: dict[str, Any] = {
         },
         "heartbeat_seconds": {
             "label": "Heartbeat, seconds",
-            "description": "At most half the lease.",
+            "description": "How often an app shows that it is alive; at most half the lease.",
             "schema": _SECONDS,
         },
         "max_backfills": {
             "label": "Backfills at once",
-            "description": "How many may have an app; more are queued. Empty: by the cores and memory of the machine.",
+            "description": "How many may run at once; the others are queued. Empty: by the machine's cores and memory.",
             "schema": _COUNT,
         },
         "spark_conf": {
             "label": "Spark settings",
-            "description": 'A JSON object, as {"spark.driver.memory": "2g"}. Only known keys are taken.',
+            "description": 'A JSON object, such as {"spark.driver.memory": "2g"}. Only known keys are allowed.',
             "schema": {"type": ["string", "null"], "format": "multiline"},
         },
         "sslmode": {
@@ -128,7 +128,7 @@ _CONNECTION_TYPE: dict[str, Any] = {
 
 _OPTIONS: dict[str, Any] = {
     "poll_interval": {
-        "description": "Seconds between two looks at the catalog while something is waited for.",
+        "description": "While something waits: seconds between two looks at the catalog.",
         "version_added": "0.1.0",
         "type": "float",
         "example": None,

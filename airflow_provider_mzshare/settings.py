@@ -108,7 +108,7 @@ def _path(env: Mapping[str, str], name: str, default: str) -> Path:
 def _spark_path(env: Mapping[str, str], name: str, default: str) -> Path:
     path = _path(env, name, default)
     if bad := bad_for_spark(str(path)):
-        raise BadSetting(name, str(path), f"a folder whose path has no {bad!r}, which Spark cannot take")
+        raise BadSetting(name, str(path), f"a folder whose path has no {bad!r}, which Spark cannot use")
     return path
 
 
@@ -137,7 +137,9 @@ def _count(env: Mapping[str, str], name: str) -> int | None:
 def _umask(env: Mapping[str, str]) -> int:
     text = env.get("MZSHARE_UMASK", f"{PRIVATE:03o}")
     if not re.fullmatch(r"0?0[0-7]{2}", text):
-        raise BadSetting("MZSHARE_UMASK", text, "three octal digits that leave all to the owner, such as 077 or 027")
+        raise BadSetting(
+            "MZSHARE_UMASK", text, "three octal digits that let the owner do everything, such as 077 or 027"
+        )
     return int(text, 8)
 
 
@@ -155,7 +157,7 @@ def _catalog(env: Mapping[str, str], home: Path) -> str:
     if scheme == "sqlite":
         file = rest.removeprefix("/")
         if not rest.startswith("/") or not file or file == ":memory:":
-            raise BadSetting("MZSHARE_CATALOG", url, "sqlite:///FILE, for several processes use it")
+            raise BadSetting("MZSHARE_CATALOG", url, "sqlite:///FILE, because several processes use it")
         return f"sqlite:///{Path(file).expanduser().absolute()}"
     return f"{scheme}://{rest}"
 
@@ -175,7 +177,7 @@ def _warehouse(env: Mapping[str, str], home: Path) -> str:
 def _tables(env: Mapping[str, str], path: str) -> str:
     if bad := bad_for_tables(path):
         name = "MZSHARE_WAREHOUSE" if "MZSHARE_WAREHOUSE" in env else "MZSHARE_HOME"
-        wanted = f"a folder whose path has no {bad!r}, which delta-rs cannot take"
+        wanted = f"a folder whose path has no {bad!r}, which delta-rs cannot use"
         instead = ", or a MZSHARE_WAREHOUSE elsewhere" if name == "MZSHARE_HOME" else ""
         raise BadSetting(name, path, wanted + instead)
     return path
@@ -195,5 +197,5 @@ def _spark_conf(env: Mapping[str, str]) -> dict[str, str]:
     except ValueError:
         value = None
     if not isinstance(value, dict) or not all(isinstance(v, (str, int, float)) for v in value.values()):
-        raise BadSetting("MZSHARE_SPARK_CONF", text, 'a JSON object, as {"spark.driver.memory": "2g"}')
+        raise BadSetting("MZSHARE_SPARK_CONF", text, 'a JSON object, such as {"spark.driver.memory": "2g"}')
     return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in value.items()}

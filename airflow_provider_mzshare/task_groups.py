@@ -45,7 +45,7 @@ def add_tables(
     :param verify: read each table's range upstream once more and compare.
     :param deferrable: wait in the triggerer, not on a worker.
     :param retire: end the backfill in a teardown, also after a failure: its tables are then stalled.
-    :param alias: an ``AssetAlias`` that the verifying tasks tell of their tables, whose names may be templates.
+    :param alias: an ``AssetAlias`` that gets the tables' assets from the verifying tasks; names may be templates.
     :param default_args: for all tasks of the group, as ``retries=2``.
     """
     names = [str(table.get("name", "")) for table in tables]

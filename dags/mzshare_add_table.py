@@ -1,12 +1,13 @@
-"""Add a table to a source that is running, exactly, while its other tables do not notice.
+"""Add a table to a running source, exactly, without a break for its other tables.
 
-A temporary backfill app executes the history and follows the source; when both stand at the same offsets, the table is
-cut over to the shared app and the backfill is thrown away. The last task reads the range upstream once more and proves
-that nothing is missing and nothing is there twice.
+A temporary backfill app brings the history and follows the source. When both are at the same offsets, the table is cut
+over to the shared app, and the backfill ends. The last task reads the range upstream once more. It proves that nothing
+is missing and nothing is there twice.
 
 * **Prerequisites:** a source whose app runs (see `mzshare_quickstart`).
 * **Running it again** with the same form changes nothing.
-* **After a failure** the backfill is retired and the table stalls; clear the run, or `ALTER TABLE … RESUME`, to go on.
+* **After a failure** the backfill is retired and the table is stalled. To go on, clear the run, or use
+  `ALTER TABLE … RESUME`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ASSETS = "mzshare_added_tables"
             None,
             type=["null", "string"],
             title="Reference",
-            description='What of the source; with a schema: ["schema", "name"]. Empty: its topic.',
+            description='The part of the source to export; with a schema: ["schema", "name"]. Empty: the topic.',
         ),
     },
 )

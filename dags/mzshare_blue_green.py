@@ -1,18 +1,18 @@
-"""Replace a table by one with other columns, without a moment in which its name cannot be read.
+"""Replace a table by one with other columns. Its name can be read at every moment.
 
-1. A new table on the same source and reference is made, filled by a temporary backfill and cut over: exactly, while
-   the old one goes on.
-2. Your checks run: each a SELECT over the tables `new` and `old` that must be true.
-3. Somebody approves (Required Actions), with the plan and the certificate at hand. Can be switched off.
-4. The tables change names in one transaction. Whoever reads the name sees the old table or the new one, whole.
-5. The old table is kept for some days as `<table>__old_<id>`, goes on being filled, and is then dropped.
+1. The DAG makes a new table on the same source and reference. A temporary backfill brings it up, and it is cut over,
+   exactly, while the old table goes on.
+2. Your checks run. Each is a SELECT over the tables `new` and `old`, and must be true.
+3. Somebody approves the swap (Required Actions), and sees the plan and the certificate there. You can switch this off.
+4. The tables swap names in one transaction. Readers of the name see either the whole old table or the whole new one.
+5. The old table is kept for some days as `<table>__old_<id>`, and still gets new rows. Then it is dropped.
 
 * **A failed check or a rejection** leaves the old table live and drops the new one.
-* **To go back**, run this with the action `rollback`: the kept table takes its name again, also when the new one has
+* **To go back**, run this with the action `rollback`: the kept table gets its name again, even if the new one is
   stalled.
 * **A table that is not live and caught up** does not get the name, unless you force it.
-* **Views** are bound to a table's id, not to its name: those on the old table go on reading it. Make them anew before
-  it is dropped; the drop refuses until then.
+* **Views** are bound to a table's id, not to its name: views on the old table still read the old table. Create them
+  again before it is dropped; until then the drop fails.
 * **Prerequisites:** a source whose app runs (see `mzshare_quickstart`).
 """
 
@@ -57,14 +57,14 @@ PARAMS = {
         type="string",
         enum=["replace", "rollback"],
         title="Action",
-        description="replace: the whole way. rollback: give the kept table its name back.",
+        description="replace: make a new table and swap. rollback: give the kept table its name back.",
     ),
-    "table": Param(type="string", minLength=1, title="Table", description="[schema.]name that readers use."),
+    "table": Param(type="string", minLength=1, title="Table", description="The [schema.]name that readers use."),
     "new_table": Param(
         None,
         type=["null", "string"],
         title="New table, or the kept one",
-        description="Empty: the table's name and __next. For a rollback: which kept table, if there are several.",
+        description="Empty: the table's name and __next. For a rollback: the kept table, if there are several.",
     ),
     **table_params(without=NOT_ASKED),
     "format": Param(
@@ -72,7 +72,7 @@ PARAMS = {
         type="string",
         enum=[SAME, *FORMATS],
         title="Format",
-        description="How records are decoded; as the table's is now, unless you say otherwise.",
+        description="How to decode records. same: as the table does now.",
     ),
     "key_format": Param(
         SAME,
@@ -93,24 +93,30 @@ PARAMS = {
         type="array",
         items={"type": "string"},
         title="Checks",
-        description="SELECTs that must be true, one a line, over the tables new and old: "
+        description="SELECTs that must be true, one per line, over the tables new and old: "
         "SELECT (SELECT count(*) FROM new) = (SELECT count(*) FROM old)",
     ),
-    "approval": Param(True, type="boolean", title="Ask for approval", description="Off: swap as soon as all is well."),
+    "approval": Param(
+        True, type="boolean", title="Ask for approval", description="Off: swap as soon as all checks are true."
+    ),
     "keep_days": Param(
-        7, type="number", minimum=0, title="Keep the old table (days)", description="It goes on being filled."
+        7,
+        type="number",
+        minimum=0,
+        title="Keep the old table (days)",
+        description="Until then the old table still gets new rows.",
     ),
     "force": Param(
         False,
         type="boolean",
-        title="Swap in any case",
-        description="Also when the table that takes the name is not live and caught up: its readers get what it has.",
+        title="Force the swap",
+        description="Swap even if the table that gets the name is not live and caught up. Readers may miss rows.",
     ),
     "drop_on_failure": Param(
         True,
         type="boolean",
         title="Drop the new table after a failure",
-        description="Off: it stays, for a look at what is wrong.",
+        description="Off: the new table stays, so that you can look for the cause.",
     ),
 }
 
@@ -233,14 +239,14 @@ def identified(params: dict[str, Any] | None = None, ti: Any = None) -> dict[str
     views = ", ".join(plan["views"]) or "none"
     lines = [
         f"**{plan['table']}** is `{plan['old_id']}` now and will be `{new_id}`.",
-        f"The old one is kept as {keep_as} for {(params or {})['keep_days']} days, then dropped.",
-        f"Views that read the old one and go on doing so: {views}.",
+        f"The old table is kept as {keep_as} for {(params or {})['keep_days']} days, then dropped.",
+        f"Views that read the old table, also after the swap: {views}.",
         "### Now",
         _fenced(was, "sql"),
         "### Then",
         _fenced(will_be, "sql"),
         "### Checks",
-        "\n".join(f"* true at {one['ticks']}: `{one['check']}`" for one in checks) or "None were given.",
+        "\n".join(f"* true at {one['ticks']}: `{one['check']}`" for one in checks) or "There are no checks.",
         "### Certificate",
         _fenced(json.dumps(proof, indent=2), "json"),
     ]

@@ -1,7 +1,7 @@
-"""Drop a table, or a source with its tables, stop what then has nothing to do, and remove the files.
+"""Drop a table, or a source with its tables. Stop apps that then have nothing to do, and remove the files.
 
-* What does not exist is no error.
-* A source that still has tables is dropped only with its tables.
+* If the table or source does not exist, that is no error.
+* A source that still has tables can be dropped only together with its tables.
 * The other tables of a source, and its app, go on.
 * **Prerequisites:** as for `mzshare_reconcile`.
 """
@@ -28,9 +28,11 @@ NAME = "{{ params.name }}"
     doc_md=__doc__,
     params={
         "kind": Param("table", type="string", enum=["table", "source"], title="Drop a", description="What to drop."),
-        "name": Param(type="string", minLength=1, title="Name", description="[schema.]name of the table or source."),
+        "name": Param(
+            type="string", minLength=1, title="Name", description="The [schema.]name of the table or source."
+        ),
         "cascade": Param(
-            False, type="boolean", title="With its tables", description="Of a source: drop its tables as well."
+            False, type="boolean", title="With its tables", description="For a source: drop its tables as well."
         ),
     },
 )

@@ -1,7 +1,7 @@
-"""Keep tables small, every hour: retention moves `since`, what it has passed is removed, small files are merged.
+"""Keep tables small. Every hour: move `since` as retention says, remove older data, ask apps to merge small files.
 
-* What a read could still need stays: nothing goes before `since` has stood past it for an hour.
-* Merging is done by the apps that write the tables; this only asks for it.
+* Data that a read could still need stays: nothing is removed until `since` has been past it for an hour.
+* The apps that write the tables merge the files; this DAG only asks them to.
 * **Prerequisites:** as for `mzshare_reconcile`, and the warehouse.
 """
 
@@ -23,7 +23,10 @@ from airflow_provider_mzshare.operators.maintenance import MaintainOperator
     doc_md=__doc__,
     params={
         "source": Param(
-            None, type=["null", "string"], title="Source", description="Only this source's tables. Empty: all."
+            None,
+            type=["null", "string"],
+            title="Source",
+            description="Only the tables of this source. Empty: all tables.",
         )
     },
 )

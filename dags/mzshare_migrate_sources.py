@@ -1,11 +1,11 @@
-"""Move legacy sources to sources with tables, in batches and within a window; take it back, or end it for good.
+"""Turn old-style sources into sources with tables, in batches and within a window; undo this, or end it for good.
 
-* **Dry run first**: by default nothing is changed; the task's log has the statements before and after, and its result
-  what dbt or Terraform state must change.
-* Definitions change; data, history and running apps do not. Reads by name go on.
-* Run it again whenever you like: what is done is not done twice, and what was left goes on.
-* *Roll back* takes a migration back until it is *finalized*; finalizing drops the legacy names of progress.
-* It does not switch `force_source_table_syntax` on: do that last, with `ALTER SYSTEM SET`, when nothing is left.
+* **Dry run first**: by default nothing is changed. The task's log has the statements before and after. Its result says
+  what you must change in dbt or in the state of Terraform.
+* Only definitions change: data, history and running apps stay as they are. Reads by name go on.
+* You can run it again at any time: it goes on with the sources that are left, and does nothing twice.
+* *Rollback* undoes a migration, until it is *finalized*. To finalize drops the old-style names of progress.
+* The DAG does not switch `force_source_table_syntax` on: do that last, with `ALTER SYSTEM SET`, when no source is left.
 * **Prerequisites:** as for `mzshare_reconcile`; with a window, a running triggerer.
 """
 
@@ -34,28 +34,33 @@ def _time(title: str, description: str) -> Param:
     params={
         "source": Param(None, type=["null", "string"], title="Source", description="One source, by its name or id."),
         "pattern": Param(
-            None, type=["null", "string"], title="Pattern", description="Or all whose name matches: `shop.*`."
+            None,
+            type=["null", "string"],
+            title="Pattern",
+            description="Or all sources whose name matches, such as `shop.*`.",
         ),
-        "all_sources": Param(False, type="boolean", title="All", description="Or all there are."),
+        "all_sources": Param(False, type="boolean", title="All", description="Or all sources."),
         "action": Param(
             "migrate",
             type="string",
             enum=["migrate", "rollback", "finalize"],
             title="Action",
-            description="Move to tables, take that back, or end it for good.",
+            description="migrate: make tables. rollback: undo that. finalize: end it for good.",
         ),
-        "dry_run": Param(True, type="boolean", title="Dry run", description="Only say what would be done."),
+        "dry_run": Param(True, type="boolean", title="Dry run", description="Only print the plan, and change nothing."),
         "batch_size": Param(
             10,
             type="integer",
             minimum=1,
             title="Batch size",
-            description="Sources before the window is looked at again.",
+            description="How many sources to migrate before the next look at the window.",
         ),
-        "window_start": _time("Window from", "Time of day in UTC from which batches may start, as 22:00. Empty: any."),
-        "window_end": _time("Window to", "Time of day in UTC from which no batch may start any more."),
+        "window_start": _time(
+            "Window from", "Batches may start from this time of day on, in UTC, such as 22:00. Empty: at any time."
+        ),
+        "window_end": _time("Window to", "No batch may start from this time of day on, in UTC."),
         "stop_on_first_failure": Param(
-            True, type="boolean", title="Stop on first failure", description="Else the others have their turn."
+            True, type="boolean", title="Stop on first failure", description="Off: go on with the other sources."
         ),
     },
 )

@@ -1,9 +1,10 @@
 """One source, two tables, one shared read: define them together and start the app that feeds them.
 
-* **Prerequisites:** a Kafka connection in Airflow, and a topic with JSON records. Where the catalog and the tables are,
-  the connection `mzshare_default` says, or `MZSHARE_HOME` in the worker's environment.
+* **Prerequisites:** a Kafka connection in Airflow, and a topic with JSON records. The connection `mzshare_default`, or
+  `MZSHARE_HOME` in the worker's environment, says where the catalog and the tables are.
 * **Running it again** with the same form changes nothing.
-* **Afterwards** the app goes on without this run; `mzshare_reconcile` keeps it running, `mzshare_add_table` adds to it.
+* **Afterwards** the app goes on without this run. `mzshare_reconcile` keeps it running, and `mzshare_add_table` adds
+  tables to it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ TYPED, WHOLE = "{{ params.source }}_rows", "{{ params.source }}_documents"
             "kafka", connection="kafka_conn_id", begin={"kafka_conn_id": "kafka_default", "topic": "orders"}
         ),
         "source": Param(
-            "shop", type="string", minLength=1, title="Source", description="What to call it; its tables begin with it."
+            "shop",
+            type="string",
+            minLength=1,
+            title="Source",
+            description="The name of the new source. The names of its tables begin with it.",
         ),
         "columns": Param(
             "id bigint, customer text, amount numeric(12,2)",
@@ -40,7 +45,7 @@ TYPED, WHOLE = "{{ params.source }}_rows", "{{ params.source }}_documents"
             format="multiline",
             minLength=1,
             title="Columns",
-            description="Those of the typed table: name type, name type, … by the names of the records' fields.",
+            description="Columns of the typed table: name type, name type, … with the names of the records' fields.",
         ),
     },
 )

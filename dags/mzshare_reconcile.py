@@ -1,8 +1,8 @@
-"""Make what runs agree with what should run, every minute: start, stop, re-launch what was lost, cut over, tidy up.
+"""Every minute: start the apps that should run, stop the others, replace lost ones, cut tables over, and tidy up.
 
-* **Prerequisites:** this provider on the worker, the catalog's place in the connection `mzshare_default` or in
+* **Prerequisites:** this provider on the worker, the place of the catalog in the connection `mzshare_default` or in
   `MZSHARE_HOME`, and the sources' connections in Airflow.
-* Apps outlive the task and Airflow itself.
+* Apps go on when the task ends, and even when Airflow stops.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def table_uri(table: str, mzshare_conn_id: str = DEFAULT_CONN_ID) -> str:
     try:
         name = parse_name(table)
     except StatementError:
-        raise ValueError(f"{table!r} is not a table's name: [schema.]name") from None
+        raise ValueError(f"{table!r} is not a table's name; write [schema.]name") from None
     return f"{SCHEME}://{_quoted(mzshare_conn_id)}{_path(name)}"
 
 
@@ -53,7 +53,7 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     connection = unquote(uri.netloc)
     parts = [unquote(part) for part in uri.path.strip("/").split("/")]
     if not connection or not all(parts) or len(parts) > 2 or uri.query:
-        raise ValueError(f"an asset of mzshare is {SCHEME}://connection/schema/table, not {uri.geturl()!r}")
+        raise ValueError(f"an mzshare asset has the form {SCHEME}://connection/schema/table, not {uri.geturl()!r}")
     schema, name = parts if len(parts) == 2 else (DEFAULT_SCHEMA, parts[0])
     try:
         return uri._replace(netloc=_quoted(connection), path=_path(QualifiedName(schema, name)))

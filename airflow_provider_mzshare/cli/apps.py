@@ -29,11 +29,14 @@ def register(app: typer.Typer) -> None:
 
 
 def reconcile(
-    loop: Annotated[float | None, typer.Option("--loop", min=0.1, metavar="SECONDS", help="Again and again.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    loop: Annotated[
+        float | None,
+        typer.Option("--loop", min=0.1, metavar="SECONDS", help="Repeat, with a pause of SECONDS after each run."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Start what should run, stop what should not, tidy up."""
+    """Start the apps that should run, stop those that should not, and tidy up."""
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
         reconciler = context.wiring(catalog, chosen).reconciler()
@@ -91,7 +94,13 @@ def start(
 def stop(
     source: Annotated[str, typer.Argument(help="A source.")],
     grace: Annotated[
-        float, typer.Option("--grace", min=0, metavar="S", help="How long its tick may take; then it is made to end.")
+        float,
+        typer.Option(
+            "--grace",
+            min=0,
+            metavar="S",
+            help="Seconds that the current tick may take; after that the app is forced to end.",
+        ),
     ] = 60,
     output: OutputOption = Output.table,
 ) -> None:
@@ -102,15 +111,21 @@ def stop(
 def retire(
     tables: Annotated[list[str], typer.Argument(help="Tables that a backfill brings up.", metavar="TABLE…")],
     grace: Annotated[
-        float, typer.Option("--grace", min=0, metavar="S", help="How long its ticks may take; then it is made to end.")
+        float,
+        typer.Option(
+            "--grace",
+            min=0,
+            metavar="S",
+            help="Seconds that the current ticks may take; after that the app is forced to end.",
+        ),
     ] = 60,
     output: OutputOption = Output.table,
 ) -> None:
     """End the backfills of tables for good.
 
-    Tables that are not live yet stall, keep their rows, and can be resumed; a new generation that is not live yet is
-    given up. Tables that were created together share a backfill, and so its end; one that others were merged into goes
-    on for those. A backfill that is queued leaves the queue, and who is next there is started.
+    A table that is not live yet becomes stalled: it keeps its rows, and can be resumed. A new generation that is not
+    live yet is given up. Tables that were created together share a backfill, so it ends for all of them. A backfill
+    that was merged with others goes on for their tables. A queued backfill leaves the queue, and the next one starts.
     """
     from airflow_provider_mzshare.control.supervision.retiring import retire_backfills
 
@@ -119,7 +134,7 @@ def retire(
         found = [context.find_table(catalog, name).id for name in tables]
         outcomes = retire_backfills(catalog, context.wiring(catalog, chosen).reconciler(stop_seconds=grace), found)
     if output is Output.table and not outcomes:
-        typer.echo("nothing was to be done: none of them ever had a backfill")
+        typer.echo("nothing to do: none of these tables ever had a backfill")
     _report(outcomes, output)
 
 
@@ -146,7 +161,7 @@ def _tell_verdict(status: SourceStatus, desired: Desired) -> None:
         return
     why = f": {status.reason.rstrip('.')}" if status.reason else ""
     next_step = f". Try: {status.hint}" if status.hint and desired == "running" else ""
-    typer.echo(visible(f"nothing was to be done, source {status.name} is {status.health}{why}{next_step}"))
+    typer.echo(visible(f"nothing to do, source {status.name} is {status.health}{why}{next_step}"))
 
 
 def _report(outcomes: Sequence[Outcome], output: Output) -> None:

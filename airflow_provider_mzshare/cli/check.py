@@ -20,13 +20,13 @@ def register(app: typer.Typer) -> None:
 def check(
     name: Annotated[str, typer.Argument(help="A table.")],
     deep: Annotated[
-        bool, typer.Option("--deep", help="Also read every row, and compare the sum of their hashes.")
+        bool, typer.Option("--deep", help="Also read every row, and compare the sum of the rows' hashes.")
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Look whether a table is whole: its log, its files, and what the catalog knows of them.
+    """Check whether a table is whole: its log, its files, and what the catalog knows of them.
 
-    Reads no source. What is damaged is named and noted, for `mzshare status`; the exit code is 1 then.
+    The check reads no source. It names each damage and notes it for `mzshare status`; the exit code is then 1.
     """
     from airflow_provider_mzshare.control import hints
     from airflow_provider_mzshare.control.lifecycle.check_table import check_table

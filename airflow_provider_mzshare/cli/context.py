@@ -18,7 +18,7 @@ StartOption = Annotated[
     bool | None,
     typer.Option(
         "--start/--no-start",
-        help="Start backfills that nobody has started. Default: where the app of their source runs.",
+        help="Start backfills that nobody has started. Default: only on the machine where their source's app runs.",
         show_default=False,
     ),
 ]

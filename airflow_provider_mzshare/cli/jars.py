@@ -22,15 +22,17 @@ def register(app: typer.Typer) -> None:
 
 def jars(
     group: Annotated[list[str] | None, typer.Option("--group", help="Only this group: spark or kafka.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Fetch nothing; fail unless all are there.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Fetch nothing; fail if a jar is missing or is not the pinned one.")
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Fetch the pinned jars and check every byte of them."""
+    """Fetch the pinned jars, and check every byte of them."""
     from airflow_provider_mzshare.compute import jars as pinned_jars
 
     groups = group or list(pinned_jars.GROUPS)
     if unknown := [one for one in groups if one not in pinned_jars.GROUPS]:
-        raise typer.BadParameter(f"there is no jar group {unknown[0]!r}: one of {', '.join(pinned_jars.GROUPS)}")
+        raise typer.BadParameter(f"there is no jar group {unknown[0]!r}; there are: {', '.join(pinned_jars.GROUPS)}")
     folder = context.settings().jars or pinned_jars.default_folder()
     wanted = pinned_jars.pinned(groups)
     if check:

@@ -16,9 +16,11 @@ def register(app: typer.Typer) -> None:
 
 
 def logs(
-    name: Annotated[str, typer.Argument(help="A source, a table of it, or a job.")],
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines are written.")] = False,
-    tail: Annotated[int | None, typer.Option("--tail", "-n", min=0, metavar="N", help="Last lines only.")] = None,
+    name: Annotated[str, typer.Argument(help="A source, a table, or a job.")],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on, and print new lines as they come.")] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", "-n", min=0, metavar="N", help="Print only the last N lines.")
+    ] = None,
     output: OutputOption = Output.table,
 ) -> None:
     """Print the log of the newest app of a source, or of the backfill that brings a table up."""

@@ -129,10 +129,10 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, _CLICK_ERROR):
         return _sentence(error), EXIT_FAILED
     if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}. Try: look at the file's place and rights", EXIT_FAILED
+        return f"{error.filename}: {error.strerror}. Try: check the file's path and permissions", EXIT_FAILED
     where = _write_report(error)
     told = f"the details are in {where}" if where else "MZSHARE_DEBUG=1 shows the details"
-    return f"{type(error).__name__}: {_first_line(error)}. This was not foreseen; {told}. Try: mzshare doctor", 1
+    return f"{type(error).__name__}: {_first_line(error)}. This error is unexpected; {told}. Try: mzshare doctor", 1
 
 
 def _sentence(error: Any) -> str:

@@ -19,10 +19,12 @@ def register(app: typer.Typer) -> None:
 
 def maintain(
     source: Annotated[str | None, typer.Argument(help="Only this source's tables.", show_default=False)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be removed, and remove nothing.")
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Move since as retention says, remove what it passed an hour ago, and ask owners to merge small files."""
+    """Move since as RETAIN HISTORY says, remove what it passed an hour ago, and ask the apps to merge small files."""
     from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
     from airflow_provider_mzshare.control.supervision.maintenance import maintain as do
 

@@ -1,4 +1,4 @@
-"""The command ``migrate``: legacy sources become sources with tables."""
+"""The command ``migrate``: old-style sources become sources with tables."""
 
 from __future__ import annotations
 
@@ -22,25 +22,29 @@ def register(app: typer.Typer) -> None:
 
 
 def migrate(
-    source: Annotated[str | None, typer.Argument(help="This source, by its name or id.", show_default=False)] = None,
+    source: Annotated[str | None, typer.Argument(help="The source, by its name or id.", show_default=False)] = None,
     pattern: Annotated[
-        str | None, typer.Option("--pattern", metavar="P", help="Those whose name matches, as 'shop.*'.")
+        str | None, typer.Option("--pattern", metavar="P", help="All sources whose name matches, such as 'shop.*'.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All there are.")] = False,
-    apply: Annotated[bool, typer.Option("--apply/--dry-run", help="Do it, or only say what would be done.")] = False,
-    rollback: Annotated[bool, typer.Option("--rollback", help="Take a migration back.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All sources.")] = False,
+    apply: Annotated[bool, typer.Option("--apply/--dry-run", help="Carry the plan out, or only print it.")] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Undo a migration.")] = False,
     finalize: Annotated[
-        bool, typer.Option("--finalize", help="End a migration: legacy progress names go, and there is no way back.")
+        bool,
+        typer.Option(
+            "--finalize", help="End a migration: drop the old-style progress names. After this it cannot be undone."
+        ),
     ] = False,
     stop_on_first_failure: Annotated[
         bool,
         typer.Option(
-            "--stop-on-first-failure/--no-stop-on-first-failure", help="Whether a failure keeps the rest from its turn."
+            "--stop-on-first-failure/--no-stop-on-first-failure",
+            help="Stop at the first source that fails, or go on with the others.",
         ),
     ] = True,
     output: OutputOption = Output.table,
 ) -> None:
-    """Move legacy sources to tables: definitions change, data, history and running apps do not."""
+    """Turn old-style sources into sources with tables. Only definitions change, not data, history or running apps."""
     if (source is not None) + (pattern is not None) + everything != 1:
         raise typer.BadParameter("give one source, or --pattern P, or --all")
     if rollback and finalize:

@@ -16,12 +16,14 @@ def register(app: typer.Typer) -> None:
 
 def path(
     table: Annotated[str, typer.Argument(help="A table.")],
-    errors: Annotated[bool, typer.Option("--errors", help="Of the records that could not be decoded.")] = False,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="The place of the records that could not be decoded.")
+    ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Print where the Delta table behind a table is: a folder, or a URI.
 
-    Read it through Delta: its folder also holds files that are no part of it any more.
+    Read it through Delta: the folder also holds files that no longer belong to the table.
     """
     from airflow_provider_mzshare.control.lifecycle.locations import locate
 
@@ -31,5 +33,5 @@ def path(
         with catalog.read() as session:
             location = locate(session, chosen.warehouse, found, "errors" if errors else "data")
     if not location.exists:
-        typer.echo("note: nothing has been written to it yet", err=True)
+        typer.echo("note: nothing has been written to this table yet", err=True)
     print_record({"name": found.display, **vars(location)}, output, location.uri)

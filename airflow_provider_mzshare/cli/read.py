@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _TABLE_ROWS = 100
 """How many rows the output as a table has; JSON and CSV have all."""
+_LIMIT = f"Print only the first N rows. Default: {_TABLE_ROWS} as a table, else all."
 _CHUNK = 1_000
 """How many rows are turned into Python values at once."""
 
@@ -25,24 +26,23 @@ def register(app: typer.Typer) -> None:
 
 def read(
     name: Annotated[str, typer.Argument(help="A table, a view, or a source for its progress.")],
-    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="As of this mz_timestamp.")] = None,
-    tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="As of this tick.")] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", min=0, metavar="N", help=f"First rows only ({_TABLE_ROWS} in a table, else all)."),
-    ] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="Records that could not be decoded, instead.")] = False,
+    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="Read as of this mz_timestamp.")] = None,
+    tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="Read as of this tick.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help=_LIMIT)] = None,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Print the records that could not be decoded, instead of rows.")
+    ] = False,
     system_columns: Annotated[
-        bool, typer.Option("--system-columns", help="With tick, partition and offset of each row.")
+        bool, typer.Option("--system-columns", help="Also print tick, partition and offset of each row.")
     ] = False,
     require_live: Annotated[
-        bool, typer.Option("--require-live", help="Fail unless the table is live, or all tables of the view.")
+        bool, typer.Option("--require-live", help="Fail if the table, or a table of the view, is not live.")
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
-    """Print the rows of a table or a view, or how far a source is, now or as of a time."""
+    """Print the rows of a table or a view, or the progress of a source, now or as of a time."""
     if as_of is not None and tick is not None:
-        raise typer.BadParameter("--as-of and --tick exclude each other")
+        raise typer.BadParameter("give --as-of or --tick, not both")
     from airflow_provider_mzshare.control.lifecycle.liveness import refuse
     from airflow_provider_mzshare.control.lifecycle.read_table import Query, open_table
     from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
@@ -84,7 +84,9 @@ def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
 def _first_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for number, row in enumerate(rows):
         if number == _TABLE_ROWS:
-            typer.echo(f"only the first {_TABLE_ROWS} rows: --limit N shows more, --output csv all", err=True)
+            typer.echo(
+                f"only the first {_TABLE_ROWS} rows are shown: --limit N shows more, --output csv shows all", err=True
+            )
             return
         yield row
 

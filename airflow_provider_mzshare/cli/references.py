@@ -20,14 +20,14 @@ def register(app: typer.Typer) -> None:
 def references(
     source: Annotated[str, typer.Argument(help="A source.")],
     schema: Annotated[
-        str | None, typer.Option("--schema", "-s", metavar="SCHEMA", help="Only what is in this schema upstream.")
+        str | None, typer.Option("--schema", "-s", metavar="SCHEMA", help="List only this schema of the upstream.")
     ] = None,
     sql: Annotated[bool, typer.Option("--sql", help="Print the CREATE TABLE statements that export them.")] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """List what can be exported from a source.
 
-    As it was at CREATE SOURCE or at the last ALTER SOURCE … REFRESH REFERENCES.
+    The list was made at CREATE SOURCE, or at the last ALTER SOURCE … REFRESH REFERENCES.
     """
     from airflow_provider_mzshare.control.catalog.objects.references import list_references
     from airflow_provider_mzshare.control.statements.handlers.references import check_namespace, table_statements

@@ -30,7 +30,8 @@ def register(app: typer.Typer) -> None:
 def sql(
     statements: Annotated[str | None, typer.Argument(help="SQL statements, separated by semicolons.")] = None,
     file: Annotated[
-        str | None, typer.Option("--file", "-f", metavar="FILE", help="Read them from a file; - is standard input.")
+        str | None,
+        typer.Option("--file", "-f", metavar="FILE", help="Read the statements from a file; - is standard input."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, write nothing, print the plan.")
@@ -41,7 +42,8 @@ def sql(
     """Run SQL statements.
 
     CREATE, ALTER and DROP of sources, tables, views and schemas, COMMENT ON, SHOW, EXPLAIN, SELECT on the catalog's
-    relations, BEGIN … COMMIT. Backfills that new tables need are started, where the app of their source runs.
+    relations, BEGIN … COMMIT. The command also starts the backfills that new tables need, if the app of their source
+    runs on this machine.
     """
     text = _text(statements, file)
     from airflow_provider_mzshare.control.statements.run import run_script
@@ -70,7 +72,7 @@ def _bring_up(catalog: Catalog, chosen: Settings, item_ids: list[str], start: bo
     except MzShareError as error:
         if start:
             raise
-        typer.echo(f"note: its backfill was not started: {visible(error.line)}", err=True)
+        typer.echo(f"note: the backfill was not started: {visible(error.line)}", err=True)
 
 
 def _text(statements: str | None, file: str | None) -> str:

@@ -37,10 +37,12 @@ def status(
     name: Annotated[
         str | None, typer.Argument(help="A source (with its tables) or a table. Default: all sources.")
     ] = None,
-    lag: Annotated[bool, typer.Option("--lag/--no-lag", help="Ask upstreams how far behind we are.")] = True,
+    lag: Annotated[
+        bool, typer.Option("--lag/--no-lag", help="Ask the upstreams how far behind the sources are.")
+    ] = True,
     output: OutputOption = Output.table,
 ) -> None:
-    """Show how sources and tables are, and what to do about it."""
+    """Show the state of sources and tables, and the next step where something is wrong."""
     chosen = context.settings()
     with context.open_catalog(chosen) as catalog:
         reader = context.wiring(catalog, chosen).status_reader(ask_upstreams=lag)

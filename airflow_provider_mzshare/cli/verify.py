@@ -23,15 +23,15 @@ def register(app: typer.Typer) -> None:
 def verify(
     name: Annotated[str, typer.Argument(help="A table.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="From the table's start on, not only what its last backfill wrote.")
+        bool, typer.Option("--all", help="Compare from the table's start on, not only what its last backfill wrote.")
     ] = False,
     output: OutputOption = Output.table,
 ) -> None:
     """Prove a table against its source, record by record, or key by key where records change rows.
 
-    Reads the source's range again and compares: every record is in the table exactly once, and equal; or every key has
-    the row that its records say. Fails with the first offset or key that is not so. Exit code 3: the source no longer
-    has all of the range.
+    The command reads the source's range again and compares: every record must be in the table exactly once, and equal;
+    or every key must have the row that its records say. Otherwise it fails, and names the first such offset or key.
+    Exit code 3: the source no longer has all of the range.
     """
     from airflow_provider_mzshare.control.catalog.objects.lookup import find_table
     from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
@@ -55,11 +55,11 @@ def _sentence(verified: Verified) -> str:
     compared = verified.rows + verified.errors
     if verified.key:
         compared = sum(each.upper - each.lower for each in verified.partitions)
-        what = f"{verified.rows} keys have the rows that their records say, and {verified.errors} errors are there once"
+        what = f"{verified.rows} keys have the rows that their records say, and {verified.errors} errors match"
     else:
-        what = f"{verified.rows} rows and {verified.errors} errors are each there once"
+        what = f"{verified.rows} rows and {verified.errors} errors match"
     rate = compared / max(verified.seconds, 0.001)
     return (
-        f"{verified.table} is exact at tick {verified.tick}: {what}, as upstream "
+        f"{verified.table} is exact at tick {verified.tick}: {what} the upstream, each exactly once "
         f"({ranges or 'nothing'}; {verified.seconds:.1f} s, {rate:,.0f}/s)"
     )

@@ -31,19 +31,25 @@ def register(app: typer.Typer) -> None:
 
 
 def wait(
-    name: Annotated[str, typer.Argument(help="A table, or a source: then all its tables.")],
+    name: Annotated[str, typer.Argument(help="A table, or a source: that means all its tables.")],
     goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.live,
-    timeout: Annotated[float, typer.Option("--timeout", min=0, metavar="S", help="Give up after; 0: never.")] = 300,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0, metavar="S", help="Give up after S seconds; 0: never.")
+    ] = 300,
     max_lag: Annotated[
-        int, typer.Option("--max-lag", min=0, metavar="TICKS", help="How close a backfill has to be to be cut over.")
+        int,
+        typer.Option(
+            "--max-lag", min=0, metavar="TICKS", help="Let a table be cut over when it is at most this far behind."
+        ),
     ] = 1,
     start: StartOption = None,
     output: OutputOption = Output.table,
 ) -> None:
     """Wait until tables are live or have caught up.
 
-    Live: a first tick is there, and what a backfill had to bring is cut over. Caught up: everything that is upstream
-    when the wait begins is in the table. Backfills that nobody has started are started, where the source's app runs.
+    Live: the table has a first tick and, if a backfill brings it up, is cut over. Caught up: the table has everything
+    that was upstream when the wait began. The command also starts backfills that nobody has started, if the source's
+    app runs on this machine.
     """
     began = time.monotonic()
     chosen = context.settings()

@@ -157,7 +157,7 @@ def _move_into_place(jar: Jar, work: Path, target: Path, last_words: str) -> Jar
     if not _is_pinned_file(jar, fetched):
         return JarProblem(
             f"{jar.coordinate} was fetched, but its sha256 is not the pinned one",
-            hint="find out who changed the file before anything else: it was not kept",
+            hint="find out who changed the file before you go on; mzshare has not kept it",
         )
     fetched.replace(target / jar.file)
     return None
@@ -188,7 +188,7 @@ def _ivy_jar() -> Path:
     places = list(spec.submodule_search_locations or ()) if spec else []
     found = sorted(jar for place in places for jar in Path(place, "jars").glob("ivy-*.jar"))
     if not found:
-        raise JarProblem("the installed pyspark brings no Ivy", hint="pip install --force-reinstall pyspark==4.0.4")
+        raise JarProblem("the installed pyspark has no Ivy", hint="pip install --force-reinstall pyspark==4.0.4")
     return found[-1]
 
 

@@ -32,7 +32,7 @@ def feature_version(text: str) -> int:
     """Return 17 for what ``java -version`` of Java 17 prints, 8 for Java 8's ``1.8.0``."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     if match is None:
-        raise MissingProgram(f"java -version gave an answer that is not understood: {text[:80]!r}", hint=HOW_TO_GET)
+        raise MissingProgram(f"mzshare does not understand the answer of java -version: {text[:80]!r}", hint=HOW_TO_GET)
     return int(match.group(1))
 
 

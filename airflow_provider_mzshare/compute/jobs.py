@@ -102,7 +102,7 @@ def read_job(name: str) -> AppJob:
     except ValidationError as error:
         # The error's own text quotes the input, which holds secrets.
         fields = ", ".join(sorted({".".join(map(str, e["loc"])) or "the whole" for e in error.errors()}))
-        raise BadJobFile(f"the job is not one this version can run: {fields}") from None
+        raise BadJobFile(f"this version of mzshare cannot run the job: {fields}") from None
 
 
 def _read_input() -> str:

@@ -42,18 +42,18 @@ def try_spark(folder: Path, jars: Sequence[Path]) -> float:
             )
         except subprocess.TimeoutExpired:
             raise TerminalError(
-                f"Spark did not start within {PATIENCE_SECONDS:g} s", hint="a machine with less to do"
+                f"Spark did not start within {PATIENCE_SECONDS:g} s", hint="again when the machine is less busy"
             ) from None
     if _READY not in ran.stdout:
         raise TerminalError(
-            f"Spark does not start: {_last_words(ran.stderr)}", hint="see that Java and its memory are well"
+            f"Spark does not start: {_last_words(ran.stderr)}", hint="check Java, and that the machine has free memory"
         )
     return time.monotonic() - began
 
 
 def _last_words(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "it printed nothing"
 
 
 def main(argv: Sequence[str]) -> None:

@@ -105,7 +105,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise NotReadable(f"Spark cannot answer the query: {_reason(error)}", hint="put the query right") from error
+        raise NotReadable(f"Spark cannot answer the query: {_reason(error)}", hint="correct the query") from error
 
 
 def _reason(error: Exception) -> str:

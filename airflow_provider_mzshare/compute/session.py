@@ -56,8 +56,8 @@ def check_path(path: str) -> None:
     """Also of folders that no setting of ours names, as temporary ones: Spark would only say that Java has ended."""
     if bad := bad_for_spark(path):
         raise TerminalError(
-            f"Spark cannot work with {path}: {bad!r} in a path has a meaning of its own to it",
-            hint="set TMPDIR, MZSHARE_HOME and MZSHARE_JARS to folders without it",
+            f"Spark cannot use the path {path}: {bad!r} has a special meaning in its paths",
+            hint="set TMPDIR, MZSHARE_HOME and MZSHARE_JARS to folders without this character",
         )
 
 

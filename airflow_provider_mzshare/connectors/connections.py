@@ -123,7 +123,7 @@ def _from_fields(name: str, fields: Mapping[str, Any]) -> Connection:
                 f"connection {name!r}: unknown field {key!r}", hint=f"one of {', '.join(sorted(_FIELDS))}"
             )
         if key not in ("port", "extra") and not isinstance(value, str | None):
-            raise BadConnection(f"connection {name!r}: {key} is text")
+            raise BadConnection(f"connection {name!r}: {key} must be text")
     return Connection(
         name=name,
         conn_type=_conn_type(fields.get("conn_type") or ""),
@@ -178,7 +178,7 @@ def _port(name: str, value: object) -> int | None:
     if value is None or value == "":
         return None
     if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal():
-        raise BadConnection(f"connection {name!r}: port is a whole number")
+        raise BadConnection(f"connection {name!r}: port must be a whole number")
     return int(value)
 
 

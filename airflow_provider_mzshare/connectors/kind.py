@@ -146,7 +146,7 @@ class ConnectorKind(Generic[S]):
 
     def misplaced(self, variant: str | None, given: Collection[Clause]) -> Iterable[tuple[Clause, str]]:
         """Clauses that this source cannot have, and why; the first is reported. New kinds have no old syntax at all."""
-        return [(clause, f"of a {self.words} source it is said by CREATE TABLE … FROM SOURCE") for clause in given]
+        return [(clause, f"for a {self.words} source, write it in CREATE TABLE … FROM SOURCE") for clause in given]
 
     # ── connecting ────────────────────────────────────────────────────────────────────────────────────────────────────
 

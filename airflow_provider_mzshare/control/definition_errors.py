@@ -26,7 +26,7 @@ class ChangedMeanwhile(TransientError):
     """What a statement was checked against is no longer so. Nothing was done."""
 
     def __init__(self, what: str, how: str = "changed by somebody else") -> None:
-        super().__init__(f"{what} was {how} while this ran", hint="the same statement again")
+        super().__init__(f"{what} was {how} while this ran", hint="run the same statement again")
 
 
 # ── schemas and names ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +50,7 @@ class ReservedSchema(TerminalError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(
-            f"schema {name!r} is ours: names that begin with mz_ or pg_ are reserved", hint="another schema"
+            f"schema {name!r} belongs to mzshare: names that begin with mz_ or pg_ are reserved", hint="another schema"
         )
 
 
@@ -145,7 +145,7 @@ class NotMigrated(TerminalError):
 class CannotRollBack(TerminalError):
     """``source`` is the name it had before it was migrated, written as in SQL."""
 
-    def __init__(self, source: str, why: str, *, hint: str = "put that right, or keep the migration") -> None:
+    def __init__(self, source: str, why: str, *, hint: str = "solve that, or keep the migration") -> None:
         self.source, self.why = source, why
         super().__init__(f"the migration of source {source!r} cannot be rolled back: {why}", hint=hint)
 

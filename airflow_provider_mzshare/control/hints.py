@@ -30,12 +30,12 @@ def heal(name: str, reason: str | None) -> str:
     """For a table that has stalled, or whose new generation has. :param reason: why."""
     if reason is not None and reason.startswith(tombstones.REASON):
         return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}, which reads it anew; RESUME cannot bring back a missed delete"
-    return f"{sql(f'ALTER TABLE {name} RESUME')}, once the reason is gone; {command('logs', name)} tells more"
+    return f"{sql(f'ALTER TABLE {name} RESUME')}, when the cause is gone; {command('logs', name)} shows more"
 
 
 def resnapshot(name: str) -> str:
     """For a table of which something is damaged: what it had is written anew from its source."""
-    return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}; {command('check', name)} tells all that is damaged"
+    return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}; {command('check', name)} shows all damage"
 
 
 def reason_of(error: str) -> str:

@@ -27,7 +27,7 @@ class Position:
         items = []
         for partition, offset in offsets.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-                raise ValueError(f"partition {partition}: an offset is a whole number from 0 on, not {offset!r}")
+                raise ValueError(f"partition {partition}: an offset must be a whole number, 0 or more, not {offset!r}")
             if offset:
                 items.append((str(partition), offset))
         items.sort(key=lambda item: _partition_order(item[0]))
@@ -37,7 +37,7 @@ class Position:
     def from_json(cls, text: str) -> Position:
         value = json.loads(text)
         if not isinstance(value, dict):
-            raise ValueError(f"a position is a JSON object, not {text!r}")
+            raise ValueError(f"a position must be a JSON object, not {text!r}")
         return cls(value)
 
     def to_json(self) -> str:

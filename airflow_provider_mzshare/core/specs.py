@@ -141,8 +141,8 @@ class TableSpec(Spec):
             "'RECORD' or 'STOP'",
             choices=("record", "stop"),
             changes=True,
-            title="What cannot be decoded",
-            about="keep what cannot be decoded in the table's errors, or stall this table",
+            title="On a decode error",
+            about="record: keep a record that cannot be decoded in the table's errors; stop: stall the table",
             stored="`record` or `stop`",
         ),
     ] = "record"
@@ -159,7 +159,7 @@ class TableSpec(Spec):
             is_whole=True,
             title="History",
             about="how far back the table can be read; whole seconds",
-            stored="how far back it can be read",
+            stored="how far back the table can be read, in seconds",
         ),
     ] = Field(default=DAY_SECONDS, ge=0)
     snapshot: Annotated[
@@ -168,8 +168,8 @@ class TableSpec(Spec):
             "SNAPSHOT",
             "boolean",
             title="With history",
-            about="whether what the source has read before belongs to the table",
-            stored="whether what the source had read before belongs to it",
+            about="whether the table also gets what the source has read before",
+            stored="whether the table also gets what the source had read before",
         ),
     ] = True
     """False: nothing of the source's history belongs to the table; it begins at what comes next."""
@@ -179,8 +179,8 @@ class TableSpec(Spec):
             "TEXT COLUMNS",
             "names",
             title="Text columns",
-            about="these columns of the upstream are taken as text",
-            stored="upstream columns that are taken as text",
+            about="read these columns of the upstream as text",
+            stored="upstream columns that are read as text",
         ),
     ] = ()
     exclude_columns: Annotated[
@@ -189,7 +189,7 @@ class TableSpec(Spec):
             "EXCLUDE COLUMNS",
             "names",
             title="Columns to leave out",
-            about="these columns of the upstream are left out; `IGNORE COLUMNS` is the old word for it",
+            about="leave these columns of the upstream out; `IGNORE COLUMNS` is the old name of this option",
             stored="upstream columns that are left out",
         ),
     ] = ()
@@ -220,11 +220,11 @@ class SourceSettings(Spec):
             "duration",
             "a duration such as '500ms'",
             unit=" milliseconds",
-            about="how often a tick is tried; at least 50 ms",
+            about="how often the source tries to make a tick; at least 50 ms",
         ),
     ] = Field(default=1_000, ge=50)
     max_records_per_tick: Annotated[
-        int, Option("MAX RECORDS PER TICK", "whole", about="the most records one tick reads")
+        int, Option("MAX RECORDS PER TICK", "whole", about="how many records one tick reads at most")
     ] = Field(default=500_000, ge=1)
     idle_tick_seconds: Annotated[
         float,
@@ -234,7 +234,7 @@ class SourceSettings(Spec):
             "a duration such as '10s'",
             milliseconds=1_000,
             unit=" seconds",
-            about="how often an idle source ticks all the same",
+            about="how often a source without new records makes an empty tick",
         ),
     ] = Field(default=10.0, gt=0)
     backfill_rate: Annotated[
@@ -243,7 +243,7 @@ class SourceSettings(Spec):
             "BACKFILL RATE",
             "whole",
             "records per second, a whole number",
-            about="the most records per second that a backfill of the source reads; 0 pauses it",
+            about="how many records per second a backfill of the source reads at most; 0 pauses it",
             unset="no limit",
         ),
     ] = Field(default=None, ge=0)
@@ -255,7 +255,7 @@ class SourceSettings(Spec):
             "duration",
             "a duration such as '250ms'",
             unit=" milliseconds",
-            about="how long a tick may wait for a backfill that is one tick behind; `'0s'`: not at all",
+            about="how long a tick may wait for a backfill that is one tick behind; with `'0s'` it does not wait",
             unset="a quarter of the trigger interval",
         ),
     ] = Field(default=None, ge=0)

@@ -61,7 +61,7 @@ class Story:
         tasks = self._airflow.tasks(dag_id, run_id)
         self._say("  " + ", ".join(f"{name.rpartition('.')[2]}: {state}" for name, state in tasks.items()))
         if self._airflow.state(dag_id, run_id) != "success":
-            raise Stuck(f"{dag_id} failed. Its logs are in Airflow, while that is up: KEEP=1 make demo")
+            raise Stuck(f"{dag_id} failed. Its logs are in Airflow; to keep Airflow running: KEEP=1 make demo")
 
     def _watch(self, over: Callable[[], bool], limit: float = RUN_SECONDS) -> None:
         deadline = time.monotonic() + limit
@@ -71,7 +71,7 @@ class Story:
                     screen.update(self._gauge.picture(self._writer.sent))
                     time.sleep(0.7)
                 if time.monotonic() > deadline:
-                    raise Stuck(f"this took more than {limit:.0f} s, so it was given up")
+                    raise Stuck(f"this took more than {limit:.0f} s, so the demo gave up")
             screen.update(self._gauge.picture(self._writer.sent))
 
     def _caught_up(self) -> bool:
@@ -106,8 +106,7 @@ def pace(before: float, during: float) -> str:
         return "  pace: too few commits to compare"
     ratio, cores = during / before, os.cpu_count() or 1
     return (
-        f"  pace, for information and no check: the old tables' longest pause between two commits was {before:.2f} s,\n"
-        f"    and {during:.2f} s while the third was added, {ratio:.2f} times as long. It shows how far a backfill\n"
-        f"    disturbs the others, and what else this machine's {cores} cores had to do; with some to spare it is\n"
-        f"    about 1.3 or less"
+        f"  pace, for information only: the longest pause between two commits of the old tables was {before:.2f} s,\n"
+        f"    and {during:.2f} s while the third table was added: {ratio:.2f} times as long. This depends on the\n"
+        f"    backfill, and on what else this machine's {cores} cores had to do; with free cores it is 1.3 or less"
     )

@@ -27,7 +27,7 @@ def next_steps(env: Mapping[str, str], broker: EmbeddedKafka, airflow: EmbeddedA
     if not keep:
         return (
             "\nNext: `KEEP=1 make demo` stays up after this and says how to join it from another terminal;\n"
-            "`docs/reference/airflow.md` tells how to run the same DAGs on a source of your own."
+            "`docs/reference/airflow.md` says how to run the same DAGs on a source of your own."
         )
     mzshare = "mzshare" if shutil.which("mzshare") else shlex.quote(str(Path(sys.executable).with_name("mzshare")))
     exports = "\n".join(f"  export {name}={shlex.quote(env[name])}" for name in _JOINS)

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -63,9 +63,7 @@ def sweep(folder: str, spared: Collection[int]) -> bool:
     """Kill what belongs to the folder until nothing is found, and remove it; True when nothing is left."""
     deadline, quiet = time.monotonic() + SECONDS, 0
     while quiet < _LOOKS and time.monotonic() < deadline:
-        found = [
-            process for process in psutil.process_iter() if process.pid not in spared and _belongs(process, folder)
-        ]
+        found = [process for process in belonging(folder) if process.pid not in spared]
         for process in found:
             with suppress(psutil.Error):
                 process.kill()
@@ -76,13 +74,39 @@ def sweep(folder: str, spared: Collection[int]) -> bool:
     return quiet == _LOOKS and not os.path.exists(folder)
 
 
+def belonging(folder: str) -> list[psutil.Process]:
+    """Processes that have the mark, or the folder in their command line; and those without a terminal that have a file
+    of it open: a process that gives itself a title, as Airflow's do, writes over its command line and environment.
+    """
+    return [process for process in psutil.process_iter() if _belongs(process, folder)]
+
+
 def _belongs(process: psutil.Process, folder: str) -> bool:
     try:
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return process.environ().get(MARK) == folder or any(folder in word for word in process.cmdline())
+        return (
+            process.environ().get(MARK) == folder
+            or any(folder in word for word in process.cmdline())
+            or (process.terminal() is None and any(_is_below(path, folder) for path in _open_files(process)))
+        )
     except (psutil.Error, OSError):
         return False
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _open_files(process: psutil.Process) -> Iterator[str]:
+    """Also files that are removed and still open, where the system tells."""
+    opened = f"/proc/{process.pid}/fd"
+    if not os.path.isdir(opened):
+        yield from (file.path for file in process.open_files())
+        return
+    for number in os.listdir(opened):
+        with suppress(OSError):
+            yield os.readlink(f"{opened}/{number}")
 
 
 def main(argv: list[str]) -> int:

@@ -98,4 +98,4 @@ def _from_backends(name: str) -> Any:
 
 
 def _denied(name: str) -> NotAuthorized:
-    return NotAuthorized(f"Airflow's secrets backend does not give out connection {name!r} here")
+    return NotAuthorized(f"Airflow's secrets backend does not give access to connection {name!r} here")

@@ -210,7 +210,7 @@ def column_specs(columns: Columns, argument: str = "columns") -> tuple[ColumnSpe
     specs = []
     for column in columns:
         if not isinstance(column, Mapping) or set(column) != {"name", "type"}:
-            raise StatementError(f"a column is {{'name': …, 'type': …}}, not {column!r}")
+            raise StatementError(f"a column must be {{'name': …, 'type': …}}, not {column!r}")
         specs.append(ColumnSpec(name=str(column["name"]), type=parse_type(str(column["type"]))))
     return tuple(specs)
 
@@ -233,7 +233,7 @@ def _includes(include: Includes) -> tuple[Include, ...]:
 
 def _one_of(what: str, value: Any, known: Sequence[str]) -> Any:
     if str(value).lower() not in known:
-        raise StatementError(f"{what} is one of {', '.join(known)}, not {value!r}")
+        raise StatementError(f"{what} must be one of {', '.join(known)}, not {value!r}")
     return str(value).lower()
 
 

@@ -25,7 +25,9 @@ def file_format(file: str, chosen: str | None = None) -> str:
     """The chosen format, or the one that the file's name ends with."""
     found = (chosen or PurePosixPath(file).suffix.removeprefix(".")).lower()
     if found not in FORMATS:
-        raise TerminalError(f"{file}: a file is one of {', '.join(FORMATS)}, not {found!r}", hint="give file_format")
+        raise TerminalError(
+            f"{file}: the file's format must be one of {', '.join(FORMATS)}, not {found!r}", hint="give file_format"
+        )
     return found
 
 

@@ -207,7 +207,7 @@ class MzShareHook(CatalogHook):
         return maintain(self.catalog, self.settings.warehouse, only=only)
 
     def migrate(self, wanted: Wanted, how: Run) -> Report:
-        """Migrate legacy sources to tables, roll that back or finalize it. What is done is not done twice."""
+        """Migrate old-style sources to tables, roll that back or finalize it. What is done is not done twice."""
         from airflow_provider_mzshare.control.upgrade.executor import run
 
         return run(self.catalog, wanted, how)

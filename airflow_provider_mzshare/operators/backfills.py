@@ -26,13 +26,13 @@ class _TablesOperator(MzShareOperator):
 class StartBackfillOperator(_TablesOperator):
     """Start the apps that bring tables up to their source. Done when each holds its backfill; it goes on by itself.
 
-    Tables that are live need none, and one that runs already is left alone. Tables that are stalled, or whose new
-    generation is, are resumed first, all of them in one backfill: clearing a run whose teardown has retired its
-    backfill goes on where that one ended. A task that is killed undoes nothing.
+    Live tables need no backfill, and a backfill that runs already goes on unchanged. Tables that are stalled, or whose
+    new generation is stalled, are resumed first, all in one backfill. So after a teardown has retired the backfill, a
+    cleared run goes on where it ended. A killed task undoes nothing.
 
-    Where as many backfills run as may at once (``max_backfills`` of the connection), one is queued, and that is
-    success too: a worker is not kept waiting. It is started in its turn by whoever is there: a reconciler, ``mzshare
-    wait``, or the task that retires another backfill. The sensor after this task waits for the table all the same.
+    If the limit of backfills is reached (``max_backfills`` of the connection), the backfill is queued. That is success
+    too: the worker does not wait. A reconciler, ``mzshare wait``, or the task that retires another backfill starts it
+    when its turn comes. The sensor after this task waits for the table as usual.
 
     :param tables: one name or several. (templated)
     :param start_timeout: how many seconds an app may take to come up.
@@ -48,7 +48,7 @@ class StartBackfillOperator(_TablesOperator):
         started = self.hook.start_backfill(tables, timeout=self.start_timeout, poll=self.poll_interval)
         self.note_job(next(iter(started.jobs.values()), None))
         for backfill, place in started.queued.items():
-            self.log.info("backfill %s is %s; a reconciler starts it in its turn", backfill, place)
+            self.log.info("backfill %s is %s; a reconciler starts it when its turn comes", backfill, place)
         queued = {"queued": dict(started.queued)} if started.queued else {}
         return {"jobs": dict(started.jobs), "live": list(started.live), **queued}
 
@@ -56,9 +56,10 @@ class StartBackfillOperator(_TablesOperator):
 class RetireBackfillOperator(_TablesOperator):
     """End the backfills of tables for good and remove what is left of them; after a cutover there is little to do.
 
-    Meant as a teardown. Tables that are not live yet become stalled, keep their rows, and can be resumed; a new
-    generation that is not live yet is given up, also one that has stalled. Tables that were created together share a
-    backfill, and so its end; one that others were merged into goes on for those. The next of the queue is started.
+    Meant as a teardown. Tables that are not live yet become stalled, keep their rows, and can be resumed. A new
+    generation that is not live yet is given up, even if it is stalled. Tables that were created together share a
+    backfill, so it ends for all of them. A backfill that was merged with others goes on for their tables. Then the
+    next backfill of the queue starts.
 
     :param tables: one name or several. (templated)
     """
@@ -70,10 +71,10 @@ class RetireBackfillOperator(_TablesOperator):
 class VerifyCutoverOperator(MzShareOperator):
     """Prove that a table has no gap and no overlap: its range is read upstream once more and compared row by row.
 
-    Fails, without a retry, with the first offset that differs.
+    If a row differs, the task fails without a retry and names the first such offset.
 
     :param table: the table's name, ``[schema.]name``. (templated)
-    :param strict: fail as well when the upstream no longer has what is to be compared.
+    :param strict: also fail when the upstream no longer has the records to compare.
     """
 
     template_fields: Sequence[str] = ("table", *MzShareOperator.template_fields)

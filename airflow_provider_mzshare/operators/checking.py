@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class CheckSQLOperator(MzShareOperator):
     """Run checks on tables and views, through Spark on the worker's machine; fail unless all of them are true.
 
-    All read one snapshot of the catalog, and of each source one tick. A check is no place for templates: names that
-    are only known at run time are given as ``tables`` and resolved, never pasted.
+    All checks read one snapshot of the catalog, and one tick of each source. Do not use templates in a check: give
+    names that are only known at run time as ``tables``. They are resolved, and never pasted into the SQL.
 
-    :param checks: each a SELECT that answers with one value, as ``SELECT count(*) = 0 FROM new WHERE id IS NULL``.
-        From a form: ``"{{ params.checks }}"``; what stands in the form is not rendered again. (templated)
-    :param tables: plain names that the checks may use, as ``{"new": "orders__next", "old": "orders"}``. (templated)
-    :param require_live: refuse to check tables that are not live; else the log tells of them.
+    :param checks: SELECTs that each return one value, such as ``SELECT count(*) = 0 FROM new WHERE id IS NULL``.
+        From a form: ``"{{ params.checks }}"``; the text of the form is not rendered again. (templated)
+    :param tables: plain names that the checks may use: ``{"new": "orders__next", "old": "orders"}``. (templated)
+    :param require_live: fail if a table is not live; otherwise the log says so.
     """
 
     template_fields: Sequence[str] = ("checks", "tables", *MzShareOperator.template_fields)

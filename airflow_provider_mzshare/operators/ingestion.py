@@ -26,7 +26,7 @@ class _SourceOperator(MzShareOperator):
 class StartIngestionOperator(_SourceOperator):
     """Keep a source's app running from now on. Done when the app holds the source and has committed a tick.
 
-    An app that runs already is left alone. A task that is killed undoes nothing: other tables may live by the app.
+    An app that runs already goes on unchanged. A killed task undoes nothing: other tables may need the app.
 
     :param source: the source's name. (templated)
     :param start_timeout: how many seconds its first tick may take.
@@ -48,7 +48,7 @@ class StopIngestionOperator(_SourceOperator):
     """Let a source's app end after its current tick, and keep it ended. Its backfills end with it.
 
     :param source: the source's name. (templated)
-    :param grace: how many seconds the tick may take; then the app is made to end.
+    :param grace: how many seconds the tick may take; after that the app is forced to end.
     """
 
     def __init__(self, *, grace: float = GRACE_SECONDS, **kwargs: Any) -> None:
@@ -60,8 +60,8 @@ class StopIngestionOperator(_SourceOperator):
 
 
 class ReconcileOperator(MzShareOperator):
-    """Start what should run, stop what should not, arm what can converge, tidy up. What was tried and could not be
-    done fails the task, after everything else was done.
+    """Start apps that should run, stop those that should not, let tables converge, tidy up. If an action fails, the
+    task does all the others, and then fails.
     """
 
     operator_extra_links = (StatusLink(),)

@@ -14,9 +14,9 @@ from airflow_provider_mzshare.operators.base import MzShareOperator
 
 
 class MaintainOperator(MzShareOperator):
-    """Move ``since`` as tables' retention says, remove what it passed an hour ago, and ask owners to compact.
+    """Move ``since`` as the tables' retention says, remove what it passed an hour ago, and ask the apps to compact.
 
-    A table that cannot be tidied fails the task, after all others were done.
+    If this fails for a table, the task does all other tables, and then fails.
 
     :param source: only the tables of this source; default: all. (templated)
     """

@@ -1,4 +1,4 @@
-"""The operator that moves legacy sources to tables."""
+"""The operator that moves old-style sources to tables."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 class MigrateSourceOperator(MzShareOperator):
-    """Move legacy sources to sources with tables, take that back, or end it for good.
+    """Turn old-style sources into sources with tables, undo that, or end it for good.
 
-    Definitions change; data, history and running apps do not. Each source is one transaction, and what is done is not
-    done twice: a retry goes on where the task ended. Outside of its window the task waits in the triggerer.
+    Only definitions change; data, history and running apps stay as they are. Each source is one transaction. A retry
+    goes on where the task ended, and does nothing twice. Outside its window the task waits in the triggerer.
 
     :param source: one source, by its name or id. (templated)
     :param pattern: all whose name matches, with ``*``, ``?`` and ``[…]``. (templated)
-    :param all_sources: all there are. Exactly one of these three is given. (templated)
+    :param all_sources: all sources. Give exactly one of these three. (templated)
     :param action: ``migrate``, ``rollback`` or ``finalize``. (templated)
-    :param apply: do it; default: only say what would be done. (templated)
-    :param batch_size: so many sources before it is asked again whether the window is open. (templated)
-    :param window_start: the time of day, in UTC, from which batches may start, as ``22:00``; default: any. (templated)
-    :param window_end: the time of day from which none may start any more. (templated)
-    :param stop_on_first_failure: whether a failure keeps the rest from its turn. (templated)
+    :param apply: carry the plan out; default: only report it. (templated)
+    :param batch_size: how many sources to migrate before the next look at the window. (templated)
+    :param window_start: batches may start from this time of day on, in UTC, as ``22:00``; default: any. (templated)
+    :param window_end: no batch may start from this time of day on. (templated)
+    :param stop_on_first_failure: stop at the first source that fails, or go on with the others. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -88,7 +88,7 @@ class MigrateSourceOperator(MzShareOperator):
         from airflow_provider_mzshare.control.upgrade.plan_sql import plan_text
 
         if self.action not in _ACTIONS:
-            raise TerminalError(f"{self.action!r} is no action", hint=", ".join(_ACTIONS))
+            raise TerminalError(f"{self.action!r} is not an action", hint=", ".join(_ACTIONS))
         how = Run(
             action=self.action,  # type: ignore[arg-type]
             apply=_flag(self.apply, "apply"),
@@ -121,4 +121,4 @@ def _count(value: int | str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise TerminalError(f"batch_size cannot be {value!r}", hint="a whole number from 1 on") from None
+        raise TerminalError(f"batch_size cannot be {value!r}", hint="a whole number, 1 or more") from None

@@ -30,13 +30,14 @@ class ReadTableOperator(MzShareOperator):
     :param errors: the records that could not be decoded, instead.
     :param system_columns: with tick, partition and offset of each row.
     :param count: return only how many rows there are.
-    :param require_live: refuse to read a table that is not live, or a view on one, as it is now: not all rows are
-        there. One that is on its way is worth a retry, one that has stalled is not. False: the log tells of it. As of a
-        time or a tick an answer is final, and this does not matter.
-    :param max_rows: refuse to return more rows than this: XCom is no place for them. Not for ``count`` and ``file``.
+    :param require_live: fail if the table, or a table of the view, is not live: not all of its rows are there. The
+        task is retried if a backfill brings the table up, but not if the table is stalled. False: the log says so. As
+        of a time or a tick an answer is final, and this has no effect.
+    :param max_rows: fail if there are more rows than this, because XCom is not made for them. It has no effect with
+        ``count`` and ``file``.
     :param file: write the rows here, as ``.parquet``, ``.csv`` or ``.json`` (one object a line); a path, or a URI of an
-        object store. It is there whole or not at all. (templated)
-    :param file_format: when the file's name does not tell. (templated)
+        object store. The file appears only when it is complete. (templated)
+    :param file_format: needed if the file's name does not show it. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -74,7 +75,7 @@ class ReadTableOperator(MzShareOperator):
         from airflow_provider_mzshare.storage.collections.values import python_rows
 
         if self.count and self.file:
-            raise TerminalError("count and file exclude each other")
+            raise TerminalError("give count or file, not both")
         if self.count:
             return self.hook.count(self.table, errors=self.errors, **self._when())
         query = Query(
@@ -112,4 +113,4 @@ def _number(what: str, value: int | str | None) -> int | None:
     try:
         return int(value)
     except ValueError:
-        raise TerminalError(f"{what} is a whole number, not {value!r}") from None
+        raise TerminalError(f"{what} must be a whole number, not {value!r}") from None

@@ -14,7 +14,7 @@ from airflow_provider_mzshare.operators.base import MzShareOperator
 class MzShareSQLOperator(MzShareOperator):
     """Run statements: CREATE SOURCE, CREATE TABLE … FROM SOURCE, ALTER, DROP, SHOW, BEGIN … COMMIT.
 
-    A template puts text into SQL as it is. For values that come from elsewhere take the other operators: those quote.
+    A template puts text into SQL as it is. For values from outside use the other operators: they quote.
 
     :param sql: the statements, or the name of a ``.sql`` file. (templated)
     :param dry_run_only: check everything, and keep nothing.

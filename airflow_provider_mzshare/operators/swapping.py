@@ -32,11 +32,11 @@ class _VersioningOperator(MzShareOperator):
 
 
 class PlanSwapOperator(_VersioningOperator):
-    """Say how a table is to be replaced: all names, the id of the one that is there, and the views that read it.
+    """Plan how to replace a table: all names, the id of the present table, and the views that read it.
 
     :param table: the name that readers use, ``[schema.]name``. (templated)
-    :param other: the table that is to have the name; default: the same and ``__next``. (templated)
-    :param rollback: the other way: what was replaced takes its name again; ``other`` then says which one, where
+    :param other: the table that gets the name; default: the same name with ``__next`` at its end. (templated)
+    :param rollback: plan the way back: a table that was replaced gets its name again. ``other`` names that table, if
         several are kept.
     """
 
@@ -58,18 +58,19 @@ class PlanSwapOperator(_VersioningOperator):
 
 
 class SwapTablesOperator(_VersioningOperator):
-    """Give a table the name of another, in one transaction: readers of the name see the one or the other, whole.
+    """Give a table the name of another, in one transaction: readers of the name see one or the other table as a whole.
 
-    The table that takes the name has to be live and caught up with its source; without ``keep_as``, where the replaced
-    one takes the other's name, so has that one. Tried again, it does not swap back: ``new_id`` tells that it was done.
+    The table that gets the name must be live and caught up with its source. Without ``keep_as`` the replaced table
+    gets the other name, so it must be live and caught up too. A retry does not swap back: ``new_id`` shows that the
+    swap was done.
 
     :param table: the name that readers use, ``[schema.]name``. (templated)
-    :param other: the table that is to have it. (templated)
+    :param other: the table that gets this name. (templated)
     :param new_id: that table's id, as ``u7``. (templated)
-    :param old_id: the planned id of the table that is replaced; another that has the name is not. (templated)
-    :param keep_as: what the replaced table is called from then on; default: the name of the other. (templated)
-    :param keep_days: how long it is to be kept; only told in the answer, as ``keep_until``. (templated)
-    :param force: swap them whatever state they are in. (templated)
+    :param old_id: the planned id of the table to replace; another table of this name is not replaced. (templated)
+    :param keep_as: the new name of the replaced table; default: the name of the other table. (templated)
+    :param keep_days: how long to keep it. The operator only returns this, as ``keep_until``. (templated)
+    :param force: swap the tables, whatever state they are in. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -109,12 +110,12 @@ class SwapTablesOperator(_VersioningOperator):
 
 
 class DropUnlessLiveOperator(_VersioningOperator):
-    """Drop the table that was to take a name, unless it has got it. For a teardown: the live one is not touched.
+    """Drop the table that should get a name, unless it has got it. For a teardown: the live table is not touched.
 
     :param table: the name that readers use. (templated)
-    :param other: the table that was to have it. (templated)
-    :param last_id: the newest id when the swap was planned: only what was made since is dropped. (templated)
-    :param keep: leave it, for a look at what is wrong. (templated)
+    :param other: the table that should get this name. (templated)
+    :param last_id: the newest id when the swap was planned: only a table made since then is dropped. (templated)
+    :param keep: do not drop it, so that somebody can look for the cause. (templated)
     """
 
     template_fields: Sequence[str] = ("table", "other", "last_id", "keep", *MzShareOperator.template_fields)
@@ -141,5 +142,5 @@ def _days(value: float | str) -> float:
     except ValueError:
         days = -1.0
     if not 0 <= days <= 36_500:
-        raise TerminalError(f"keep_days is a number of days from 0 on, not {value!r}")
+        raise TerminalError(f"keep_days must be a number of days, 0 or more, not {value!r}")
     return days

@@ -62,9 +62,9 @@ class CreateTableFromSourceOperator(_CreateOperator):
         one column ``data``. (templated)
     :param format: ``json``, ``text`` or ``bytes``; ``none`` where the source has columns of its own. (templated)
     :param include: metadata columns: ``"offset, key"`` or ``[{"what": "offset", "name": "o"}]``. (templated)
-    :param reference: what of the source, a name or a list of its parts (``["auction", "bids"]``); default: the only one
-        it has, as a topic. (templated)
-    :param snapshot: False: begin where the source stands now, without a backfill. (templated)
+    :param reference: the part of the source to export, a name or a list of its parts (``["auction", "bids"]``);
+        default: the only one it has, such as its topic. (templated)
+    :param snapshot: False: begin where the source is now, without a backfill. (templated)
     :param options: ``{"on_decode_error": "stop", "retain_history": "7 days"}``; ``text_columns`` and
         ``exclude_columns``, as ``"a, b"`` or ``["a", "b"]``, where the source has columns of its own. (templated)
     :param envelope: ``none``: each record is a row. ``upsert``: a record sets the row of its key, and one without a
@@ -132,9 +132,9 @@ class _TableOperator(MzShareOperator):
 
 
 class ResumeTableOperator(_TableOperator):
-    """Let a stalled table go on where it stands: a backfill brings it up to its source, then it is cut over.
+    """Let a stalled table go on where it stopped: a backfill brings it up to its source, then it is cut over.
 
-    One that is on its way already, or live, is left as it is. ``StartBackfillOperator`` starts the app.
+    A table that is live, or that a backfill brings up already, is unchanged. ``StartBackfillOperator`` starts the app.
 
     :param table: the table's name, ``[schema.]name``. (templated)
     """
@@ -145,9 +145,9 @@ class ResumeTableOperator(_TableOperator):
 
 
 class ResnapshotTableOperator(_TableOperator):
-    """Fill a table anew from its start, beside the rows it has; readers see the old ones until the cutover.
+    """Fill a table again from its start, beside the rows it has; readers see the old rows until the cutover.
 
-    A new generation that is being filled already is not begun again. ``StartBackfillOperator`` starts the app.
+    If a new generation is being filled already, that one goes on. ``StartBackfillOperator`` starts the app.
 
     :param table: the table's name, ``[schema.]name``. (templated)
     """

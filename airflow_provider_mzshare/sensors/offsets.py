@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class OffsetsConvergedSensor(BaseSensorOperator):
     """Wait until a table has all its source has: ask for the cutover when it is close, and await it.
 
-    Only committed positions in the catalog are compared. Returns the certificate of the cutover as a dictionary; of a
-    table that is live and never needed a backfill, its name and status. Fails at once, and without retries, when the
-    table cannot become live by itself, in the words of the app that failed. A catalog that does not answer is asked
-    again until the timeout. Any number of sensors may wait for one table.
+    Only committed positions in the catalog are compared. The sensor returns the certificate of the cutover as a
+    dictionary; for a live table that never needed a backfill, its name and status. It fails at once, and without
+    retries, when the table cannot become live by itself, with the message of the app that failed. If the catalog does
+    not answer, the sensor asks again until the timeout. Any number of sensors may wait for one table.
 
-    There is nothing to undo when the task is killed: only the question ends, the backfill goes on. To end that too,
-    use ``RetireBackfillOperator``.
+    A killed task has nothing to undo: only the wait ends, and the backfill goes on. To end the backfill too, use
+    ``RetireBackfillOperator``.
 
     :param table: the table's name, ``[schema.]name``. (templated)
     :param max_lag: how many ticks the table may be behind when its cutover is asked for.

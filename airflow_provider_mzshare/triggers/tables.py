@@ -128,7 +128,7 @@ class TableUpdatedTrigger(BaseEventTrigger):
         try:
             return Seen.from_json(await self.asset_state_store.aget(self._memory_key))
         except (AirflowRuntimeError, ValueError) as error:
-            log.warning("table %s: what was told before is not known: %s", self.table, error)
+            log.warning("table %s: the last reported tick cannot be read: %s", self.table, error)
             return None
 
     async def _remember(self, seen: Seen) -> None:
@@ -138,7 +138,7 @@ class TableUpdatedTrigger(BaseEventTrigger):
             await self.asset_state_store.aset(self._memory_key, asdict(seen))
         except (AirflowRuntimeError, ValueError) as error:
             # A trigger of several assets has no single place to remember in: after a restart it may report once more.
-            log.warning("table %s: what was told cannot be kept: %s", self.table, error)
+            log.warning("table %s: the reported tick cannot be stored: %s", self.table, error)
 
 
 def _all_uppers(catalog: Catalog) -> Snapshot:

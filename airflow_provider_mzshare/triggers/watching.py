@@ -45,9 +45,9 @@ class Wish:
     def __post_init__(self) -> None:
         given = [value for value in asdict(self).values() if value is not None]
         if len(given) > 1:
-            raise ValueError("only one of every_ticks, mz_timestamp and position can be waited for")
+            raise ValueError("give only one of every_ticks, mz_timestamp and position")
         if self.every_ticks is not None and self.every_ticks < 1:
-            raise ValueError(f"every_ticks is a whole number from 1 on, not {self.every_ticks!r}")
+            raise ValueError(f"every_ticks must be a whole number, 1 or more, not {self.every_ticks!r}")
         Position(self.position or {})
 
     def is_met(self, table: TableUpper, seen: Seen | None) -> bool:

@@ -93,7 +93,7 @@ def test_a_disk_that_fills_up_stalls_nobody_and_all_go_on_by_themselves(
             # A probe fits and so do the files of some members, but not those of all.
             filler = fill(disk, leave=3 << 20)
             produce(kafka, topic, [record(n) for n in range(20, 4_000)])
-            told.wait_for("has no room", times=5)
+            told.wait_for("has no free space", times=5)
             check_nobody_is_blamed(stack, source, dict.fromkeys(NAMES, "live"))
             filler.unlink()
             stack.wait_caught_up(source, NAMES)
@@ -123,11 +123,11 @@ def test_a_backfill_waits_for_room_too_also_to_create_its_tables(
             arriving = {"numbers": "backfilling", "words": "backfilling"}
             filler, told = fill(disk), Told(caplog)
             backfill = stack.start_backfill("numbers", on_trouble=told)
-            told.wait_for("has no room", times=4)
+            told.wait_for("has no free space", times=4)
             check_nobody_is_blamed(stack, source, arriving)
             filler.unlink()
             filler = fill(disk, leave=3 << 20)
-            told.wait_for("has no room", times=8)
+            told.wait_for("has no free space", times=8)
             check_nobody_is_blamed(stack, source, arriving)
             filler.unlink()
             stack.wait_cut_over(["numbers", "words"])

@@ -265,7 +265,7 @@ def test_a_view_shows_one_tick_of_each_source(spark: SparkSession, filled: Fille
     assert [row.asDict() for row in frame.collect()] == [{"id": 1, "other": 1}]
     assert not spark.catalog.listTables(), "nothing is left in the session of the caller"
     for asked, words in (
-        ({"name": "either", "tick": 1}, "this reads several: s, t"),
+        ({"name": "either", "tick": 1}, "this query reads several: s, t"),
         ({"name": "pairs", "tick": 3}, "not final"),
         ({"name": "pairs", "query": Query(errors=True)}, "no errors of its own"),
         ({"name": "pairs", "query": Query(columns=["zzz"])}, "there is no column zzz"),

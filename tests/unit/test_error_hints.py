@@ -30,7 +30,7 @@ def test_a_hint_can_be_pasted_into_a_shell(name: tuple[str, str]) -> None:
 
 def test_what_is_unknown_is_told_with_what_is_known() -> None:
     assert UnknownItem(None, "nope").line == "nothing is named 'nope'. Try: mzshare status"
-    assert UnknownItem("source", "t", "table").message == "source 't' does not exist: it is a table"
+    assert UnknownItem("source", "t", "table").message == "'t' is a table, not a source"
     assert UnknownItem("job", "j").hint == "mzshare status"
 
 

@@ -155,7 +155,7 @@ class Clients:
         if error.code() in _DENIED:
             return self._refused(error.str())
         if error.code() in _NOT_READY:
-            return NotReady(f"topic {self._topic!r} cannot be asked just now: {self._clean(error.str())}")
+            return NotReady(f"Kafka cannot answer for topic {self._topic!r} at the moment: {self._clean(error.str())}")
         return self._unreachable(error.str())
 
     def _denied(self, right: str) -> NotAuthorized:
@@ -163,7 +163,7 @@ class Clients:
         who = f"user {user!r}" if user else f"connection {self._config.name!r}"
         return NotAuthorized(
             f"{who} has no {right} right on topic {self._topic!r}",
-            hint=f"let the broker's administrator allow {right} (an ACL) on that topic",
+            hint=f"ask the broker's administrator for an ACL that allows {right} on this topic",
         )
 
     def _refused(self, reason: str) -> NotAuthorized:

@@ -111,8 +111,8 @@ def _read_extra(connection: Connection) -> tuple[dict[str, str], tuple[str, ...]
             ignored.append(key)
         elif key not in known:
             raise BadConnection(
-                f"connection {connection.name!r}: {given!r} is not an option that is passed on to Kafka",
-                hint="docs/reference/connections.md lists the options; take this one out",
+                f"connection {connection.name!r}: {given!r} is not an option that mzshare passes on to Kafka",
+                hint="remove it; docs/reference/connections.md lists the options",
             )
         else:
             text = _text(connection.name, given, value)
@@ -129,7 +129,7 @@ def _text(name: str, key: str, value: Any) -> str:
         raise BadConnection(f"connection {name!r}: the value of {key!r} must be text", hint=_SERVER_EXAMPLE)
     text = str(value) if key in SECRETS else str(value).strip()
     if not text or "\0" in text:
-        raise BadConnection(f"connection {name!r}: the value of {key!r} is empty or holds a NUL")
+        raise BadConnection(f"connection {name!r}: the value of {key!r} is empty or contains a NUL")
     if key.endswith((".ms", ".bytes")) and not text.isdecimal():
         raise BadConnection(f"connection {name!r}: the value of {key!r} must be a whole number")
     return text
@@ -155,9 +155,11 @@ def _check_servers(name: str, values: dict[str, str]) -> None:
     matches = [_SERVER.fullmatch(server) for server in servers]
     for server, match in zip(servers, matches, strict=True):
         if match is None:
-            raise BadConnection(f"connection {name!r}: bootstrap.servers is host:port, …, not {server!r}")
+            raise BadConnection(f"connection {name!r}: bootstrap.servers must be host:port, …, not {server!r}")
         if match[2] and not 1 <= int(match[2][1:]) <= MAX_PORT:
-            raise BadConnection(f"connection {name!r}: bootstrap.servers: a port is 1 to {MAX_PORT}, not {server!r}")
+            raise BadConnection(
+                f"connection {name!r}: bootstrap.servers: a port must be 1 to {MAX_PORT}, not {server!r}"
+            )
     # librdkafka would add the port by itself, Java would refuse the address.
     values["bootstrap.servers"] = ",".join(f"{m[1]}{m[2] or f':{DEFAULT_PORT}'}" for m in matches if m)
 
@@ -167,7 +169,7 @@ def _check_security(name: str, values: dict[str, str]) -> None:
     for keys, part in ((SASL_KEYS, "SASL"), (TLS_KEYS, "SSL")):
         useless = [key for key in keys if key in values and part not in protocol]
         if useless:
-            raise BadConnection(f"connection {name!r}: {useless[0]!r} means nothing with security.protocol {protocol}")
+            raise BadConnection(f"connection {name!r}: {useless[0]!r} has no effect with security.protocol {protocol}")
     if "SASL" in protocol:
         for key in SASL_KEYS:
             if key not in values:
@@ -185,12 +187,12 @@ def _check_tls(name: str, values: dict[str, str]) -> None:
         f"ssl.{w}.location" in values or f"ssl.{w}.pem" in values for w in ("certificate", "key")
     )
     if has_certificate != has_key:
-        raise BadConnection(f"connection {name!r}: a client certificate and its key go together")
+        raise BadConnection(f"connection {name!r}: a client certificate needs its key, and a key needs its certificate")
     key = "ssl.endpoint.identification.algorithm"
     if key in values:
         values[key] = values[key].lower()
         if values[key] not in ("https", "none"):
-            raise BadConnection(f"connection {name!r}: {key!r} is 'https' or 'none'")
+            raise BadConnection(f"connection {name!r}: {key!r} must be 'https' or 'none'")
 
 
 def _has(values: Mapping[str, str], what: str) -> bool:
@@ -201,6 +203,6 @@ def _choice(name: str, values: dict[str, str], key: str, choices: tuple[str, ...
     """Upper case, as Java wants it; librdkafka takes either."""
     value = values.get(key, default).upper()
     if value not in choices:
-        raise BadConnection(f"connection {name!r}: {key!r} is one of {', '.join(choices)}")
+        raise BadConnection(f"connection {name!r}: {key!r} must be one of {', '.join(choices)}")
     values[key] = value
     return value

@@ -70,7 +70,7 @@ def _pem(name: str, values: Mapping[str, str], what: str) -> str:
         with open(path, encoding="utf-8") as file:
             text = file.read(_PEM_LIMIT + 1)
     except (OSError, UnicodeDecodeError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "it is no text"
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not text"
         raise BadConnection(f"connection {name!r}: the file of {key!r} cannot be read: {reason}") from None
     if "-----BEGIN " not in text or len(text) > _PEM_LIMIT:
         raise BadConnection(f"connection {name!r}: the file of {key!r} is not a PEM file")

@@ -16,11 +16,11 @@ TOPIC = Option(
 )
 START_OFFSET = Option(
     "START OFFSET", "wholes", "an offset, a whole number", argument="start_offsets",
-    about="the first offset to read for partition 0, 1, 2, …; a partition not listed begins at its earliest record",
+    about="the first offset to read of partition 0, 1, 2, …; a partition not listed begins at its earliest record",
 )  # fmt: skip
 START_TIMESTAMP = Option(
     "START TIMESTAMP", "signed", "milliseconds, a whole number", excludes="START OFFSET",
-    about="begin at the first record at or after this time, in milliseconds since 1970; negative: that long before now",
+    about="begin at the first record at or after this time, in milliseconds since 1970; negative: back from now",
 )  # fmt: skip
 
 

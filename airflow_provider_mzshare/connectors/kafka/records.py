@@ -134,8 +134,8 @@ class RecordReader(Clients):
     def excuse(self) -> str | None:
         policy = self.cleanup_policy()
         if policy is None:
-            return "and whether the topic is compacted may not be asked"
-        return "as the topic is compacted" if "compact" in policy else None
+            return "and the connection has no right to ask whether the topic is compacted"
+        return "because the topic is compacted" if "compact" in policy else None
 
     def close(self) -> None:
         super().close()

@@ -37,7 +37,7 @@ def absolute(timestamp: int, now: int) -> int:
     if resolved > now:
         raise BadStart(
             f"START TIMESTAMP {timestamp} lies {(resolved - now) / 1000:.0f} s in the future",
-            hint="a time that has passed, in milliseconds since 1970, or negative: that long ago",
+            hint="a past time, in milliseconds since 1970, or a negative number, which counts back from now",
         )
     return max(resolved, 0)
 

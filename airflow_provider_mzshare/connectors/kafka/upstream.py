@@ -99,7 +99,8 @@ class KafkaUpstream:
         if found != topic_id:
             raise UpstreamChanged(
                 "topic_recreated",
-                f"topic {self._topic!r} was deleted and made anew: its id is {found}, this source read {topic_id}",
+                f"topic {self._topic!r} was deleted and created again: its id is now {found}, "
+                f"but this source read {topic_id}",
             )
 
     def check_history(self, lower: Position) -> None:
@@ -109,7 +110,7 @@ class KafkaUpstream:
                 raise UpstreamChanged(
                     "history_gone",
                     f"topic {self._topic!r}, partition {partition}: the next offset to read is {ours}, "
-                    f"but the log begins at {begin} now: {begin - ours} offsets are gone",
+                    f"but the log now begins at {begin}: {begin - ours} offsets are gone",
                 )
 
     def compaction(self) -> Compaction | None:
@@ -200,7 +201,7 @@ class KafkaUpstream:
         # A request that runs out of time half-way "succeeds" with -1001 where there was no answer; -1 is an answer.
         unanswered = [partition for partition, offset in offsets.items() if offset < NO_SUCH_TIME]
         if unanswered:
-            raise UpstreamUnreachable(f"topic {self._topic!r}, partition {unanswered[0]}: no offset in time")
+            raise UpstreamUnreachable(f"topic {self._topic!r}, partition {unanswered[0]}: Kafka gave no offset in time")
         return offsets
 
     def _check_read(self, partition: int, end: Mapping[int, int], deadline: Deadline) -> None:

@@ -30,21 +30,21 @@ class LoadGeneratorKind(ConnectorKind[LoadGeneratorSpec]):
     connector = f"{_FOLDER}.connector:LoadGeneratorConnector"
     words = "LOAD GENERATOR"
     options = (
-        Option("SEED", "signed", field="seed", about="another seed, other records"),
+        Option("SEED", "signed", field="seed", about="a different seed gives different records"),
         Option(
             "TICK INTERVAL", "duration", _DURATION, "tick_interval_ms", unit=" millisecond",
-            about="how often records are made",
+            about="how often the generator makes records",
         ),
         Option(
-            "BATCH SIZE", "whole", field="batch_size", about="how many of each partition at once, at most 1,000,000"
+            "BATCH SIZE", "whole", field="batch_size", about="how many records per partition at once; at most 1,000,000"
         ),
         Option(
             "UP TO", "whole", field="up_to", unset="no end",
-            about="so many records a partition and no more; of `AUCTION`, so many bids",
+            about="the generator ends after this many records per partition; `AUCTION`: after this many bids",
         ),
-        Option("KEYS", "whole", field="keys", about="`KEY VALUE`: keys of each partition"),
-        Option("VALUE SIZE", "whole", field="value_size", about="`KEY VALUE`: bytes of a value, at most 1 MiB"),
-        Option("PARTITIONS", "whole", field="partitions", about="`KEY VALUE`: at most 64"),
+        Option("KEYS", "whole", field="keys", about="`KEY VALUE`: number of keys in each partition"),
+        Option("VALUE SIZE", "whole", field="value_size", about="`KEY VALUE`: size of a value in bytes; at most 1 MiB"),
+        Option("PARTITIONS", "whole", field="partitions", about="`KEY VALUE`: number of partitions; at most 64"),
     )  # fmt: skip
     variants: ClassVar[Mapping[str, Collection[str]]] = {
         "COUNTER": _OF_ALL,

@@ -91,13 +91,13 @@ class LoadGeneratorUpstream:
     def check_identity(self, incarnation: str) -> None:
         if incarnation != self._incarnation:
             raise UpstreamChanged(
-                "generator_changed", f"the generator is {self._incarnation}, this source read {incarnation}"
+                "generator_changed", f"the generator is now {self._incarnation}, but this source read {incarnation}"
             )
         found = read_incarnation(incarnation)
         if found is None or found[0] != VERSION:
             raise UpstreamChanged(
                 "generator_changed",
-                f"the source's records were made in another way ({incarnation}); this version makes others",
+                f"another version of mzshare made the source's records ({incarnation}); this version makes others",
             )
 
     def check_history(self, lower: Position) -> None:

@@ -74,7 +74,7 @@ def _far(arrival: ArrivalOverview) -> list[str]:
 def _told(arrival: ArrivalOverview, pace: Pace) -> list[str]:
     if not arrival.lag:
         asked = arrival.status == "converging"
-        return ["the next tick makes it live" if asked else "ready for the cutover, which nobody has asked for yet"]
+        return ["the next tick makes it live" if asked else "ready for the cutover, but nobody has asked for it yet"]
     if pace.rate is None:
         return []
     if pace.falls_behind:
@@ -102,13 +102,13 @@ def _held_up(arrival: ArrivalOverview, source: SourceOverview, job_alive: bool |
         reason, hint = hints.noted(job.error or f"job {job.id} failed", name)
         return f"its backfill failed: {reason}", hint
     if job is not None and job.state in ("lost", "fenced"):
-        return f"its backfill was lost and has to be started again: {job.error or job.id}", "mzshare reconcile"
+        return f"its backfill was lost and must be started again: {job.error or job.id}", "mzshare reconcile"
     return "nothing has started its backfill yet", start
 
 
 def _queued(place: Place, job: Job | None, name: str) -> tuple[str, str]:
     """A reconciler, or whoever waits for the table, starts the backfill in its turn: nothing else has to be done."""
-    told = f"{place}: it is started in its turn"
+    told = f"{place}: it starts when its turn comes"
     if job is not None and job.state in ("failed", "lost", "fenced"):
         told = f"{told}; its last job {job.state}: {hints.reason_of(job.error or job.id)}"
     return told, hints.command("wait", name)

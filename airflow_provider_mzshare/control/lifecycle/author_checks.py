@@ -56,7 +56,7 @@ def run_checks(
             plan = plan_query(session, resolve(session, _query(check), named))
             if len(plan.columns) != 1:
                 raise BadQuery(
-                    f"a check answers with one value, and this one has {len(plan.columns)} columns: {check}",
+                    f"a check must return one value, but this one has {len(plan.columns)} columns: {check}",
                     hint="SELECT count(*) = 0 FROM …",
                 )
             plans.append((check, plan, describe(session, plan)))
@@ -78,7 +78,7 @@ def _query(check: str) -> str:
     written = [statement for transaction in parse_script(check) for statement in transaction.statements]
     if len(written) == 1 and isinstance(written[0], Query):
         return written[0].text
-    raise BadQuery(f"a check is one SELECT, and this is not: {check}", hint="SELECT count(*) = 0 FROM …")
+    raise BadQuery(f"a check must be one SELECT, but this is not: {check}", hint="SELECT count(*) = 0 FROM …")
 
 
 def _result(check: str, rows: Sequence[Sequence[Any]], ticks: Mapping[str, int]) -> CheckResult:

@@ -45,14 +45,16 @@ def step_lines(step: Step) -> list[str]:
     """One line that says what happens, and more with the details."""
     tables = _some(step.tables)
     if isinstance(step, ShareFromFirstTick):
-        return [f"share: {tables} {_verb(step, 'joins', 'join')} at the next tick; nothing has been read before it"]
+        return [
+            f"share: {tables} {_verb(step, 'joins', 'join')} at the next tick; the source has read nothing before it"
+        ]
     if isinstance(step, StartAtNow):
-        return [f"start at now: {tables} {_verb(step, 'joins', 'join')} at the next tick, without what came before"]
+        return [f"start at now: {tables} {_verb(step, 'joins', 'join')} at the next tick, without earlier records"]
     if isinstance(step, Backfill):
         return _backfill(step, tables)
     if isinstance(step, CutOver):
         return _cut_over(step, tables)
-    return [f"follow: {_verb(step, 'it gets', 'they get')} the ticks minted meanwhile, as they come"]
+    return [f"follow: {_verb(step, 'it gets', 'they get')} the ticks that are minted meanwhile"]
 
 
 def _verb(step: Step, one: str, many: str) -> str:
@@ -87,8 +89,8 @@ def _amount(estimate: Estimate) -> str:
 
 
 def _cut_over(step: CutOver, tables: str) -> list[str]:
-    verb = _verb(step, "is live at the first tick that begins where it stands", "")
-    verb = verb or "are live, each at the first tick that begins where it stands"
+    verb = _verb(step, "becomes live at the first tick that begins at its position", "")
+    verb = verb or "become live, each at the first tick that begins at its position"
     lines = [f"cut over: {tables} {verb}"]
     if step.replaced:
         lines.append(f"until then the rows of {_some(step.replaced)} stay as they are")

@@ -92,9 +92,9 @@ class RecordCheck:
         if summed != Sums(certificate.rows, certificate.errors, *hashes):
             raise self._failed(
                 None,
-                f"the certificate of backfill {certificate.backfill_id} tells {certificate.rows} rows and "
-                f"{certificate.errors} errors, the range holds {summed.rows} and {summed.errors}"
-                + (", with other hashes" if summed[:2] == (certificate.rows, certificate.errors) else ""),
+                f"the certificate of backfill {certificate.backfill_id} says {certificate.rows} rows and "
+                f"{certificate.errors} errors, but the range holds {summed.rows} and {summed.errors}"
+                + (", with different hashes" if summed[:2] == (certificate.rows, certificate.errors) else ""),
             )
 
     def _certified(self) -> Sums:

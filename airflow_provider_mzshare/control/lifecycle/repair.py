@@ -111,7 +111,7 @@ def _completed(state: SourceState, removed: tuple[int, ...], lost: list[Remember
     for tick in lost:
         if tick.number <= number or not upper <= tick.lower:
             raise LogConflict(
-                f"the log ends with tick {number} at {upper}, and a collection holds tick {tick.number} from "
+                f"the log ends with tick {number} at {upper}, but a collection holds tick {tick.number} from "
                 f"{tick.lower}: they contradict each other"
             )
         for missing in range(number + 1, tick.number):

@@ -43,8 +43,8 @@ def check_takings(takings: Sequence[Taking], all_the_same: str) -> None:
     yet = all(taking.table.status != "stalled" and not taking.table.is_live for taking, _ in refused)
     error = NotLiveYet if yet else NotLive
     raise error(
-        f"nothing was swapped, since whoever reads by name would not know: {told}{more}",
-        hint=f"{_next_step(first)}; or, all the same, {all_the_same}",
+        f"nothing was swapped, because readers would miss rows: {told}{more}",
+        hint=f"{_next_step(first)}; or, to swap anyway, {all_the_same}",
     )
 
 

@@ -17,7 +17,9 @@ def typed_name(text: str) -> QualifiedName:
         return parse_name(text)
     except StatementError:
         # The place in a statement means nothing to a user who typed a name.
-        raise TerminalError(f'{text!r} is not a name: [schema.]name, or "quoted"', hint="mzshare status") from None
+        raise TerminalError(
+            f'{text!r} is not a name; write [schema.]name, or "quoted"', hint="mzshare status"
+        ) from None
 
 
 def find_item(catalog: Catalog, text: str) -> items.SourceItem | items.TableItem:

@@ -30,8 +30,8 @@ def check_history(upstream: Upstream, scope: Scope) -> None:
         if begin[segment.partition] > segment.lower:
             raise UpstreamChanged(
                 "history_gone",
-                f"partition {segment.partition} begins at offset {show(begin[segment.partition])} upstream by now, "
-                f"the range at {show(segment.lower)}",
+                f"partition {segment.partition} now begins at offset {show(begin[segment.partition])} upstream, "
+                f"but the range begins at {show(segment.lower)}",
             )
 
 

@@ -40,7 +40,7 @@ class VerificationFailed(TerminalError):
         resnapshot = f"mzshare sql {shlex.quote(f'ALTER TABLE {table} RESNAPSHOT')}"
         super().__init__(
             f"table {table!r} is not exact: {told}",
-            hint=f"keep its folders for a search of the cause, then {resnapshot}",
+            hint=f"keep its folders to find the cause, then {resnapshot}",
         )
 
 

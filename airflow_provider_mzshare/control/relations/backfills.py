@@ -35,18 +35,18 @@ BACKFILLS = (
     Relation(
         "mz_internal",
         "mz_backfills",
-        "Backfills that have tables to bring up. No more of them have an app than `MZSHARE_MAX_BACKFILLS` says.",
+        "Backfills that have tables to bring up. At most `MZSHARE_MAX_BACKFILLS` of them have an app.",
         (
             Column("id", "the backfill"),
             Column("source_id", "its source"),
-            Column("tables", "how many it brings up", "bigint"),
+            Column("tables", "how many tables it brings up", "bigint"),
             Column(
                 "state",
-                "`running`: it has an app; `queued`: it gets one once fewer run; `waiting`: nobody has started it, or "
-                "not again yet",
+                "`running`: it has an app; `queued`: it gets one when fewer run; `waiting`: nobody has started it, or "
+                "nobody has started it again",
             ),
-            Column("queue_place", "of one that is queued: 1 is next", "bigint"),
-            Column("queue_length", "how many are queued", "bigint"),
+            Column("queue_place", "its place in the queue, if it is queued; 1 is next", "bigint"),
+            Column("queue_length", "how many backfills are queued", "bigint"),
             Column("job_id", "its app's job"),
             Column("created_at", "when it was asked for"),
         ),

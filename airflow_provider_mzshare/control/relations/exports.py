@@ -47,10 +47,10 @@ def _records_of(kind: str, title: str) -> Relation:
         )
         return exported(columns, _OF_SOURCE, f"AND p.source_id IS NULL AND {_is_of(d, kind)}")
 
-    about = f"Tables that are fed from {title}."
+    about = f"Tables that {title} feeds."
     columns = (
         Column("id", "the table"),
-        Column("topic", "which feeds it"),
+        Column("topic", "the topic that feeds it"),
         Column("envelope_type", "`none` or `upsert`"),
         Column("key_format", "`json`, `text` or `bytes`, if it includes the key"),
         Column("value_format", "`json`, `text` or `bytes`"),
@@ -129,13 +129,13 @@ EXPORTS = (
     Relation(
         "mz_internal",
         "mz_source_references",
-        "What a source could export, as it was when the source was made or `REFRESH REFERENCES` asked last.",
+        "What a source can export, as it was at `CREATE SOURCE` or at the last `REFRESH REFERENCES`.",
         (
             Column("source_id", "the source"),
             Column("namespace", "the schema of the reference; NULL for Kafka"),
             Column("name", "the topic, table or output"),
-            Column("updated_at", "when it was asked"),
-            Column("columns", "names of its columns; NULL for Kafka, which knows none", "text[]"),
+            Column("updated_at", "when the upstream was asked"),
+            Column("columns", "names of its columns; NULL for Kafka, which has none", "text[]"),
         ),
         _references,
     ),
@@ -143,22 +143,24 @@ EXPORTS = (
     Relation(
         "mz_internal",
         "mz_source_exports",
-        "Each export as it was resolved when it was made, field by field.",
+        "Each export, field by field, as it was resolved when it was made.",
         (
             _TABLE_ID,
             Column("source_id", "the source"),
-            Column("namespace", "of the reference; NULL for Kafka"),
+            Column("namespace", "the schema of the reference; NULL for Kafka"),
             Column("reference", "the topic, table or output"),
             Column("data_config", "`encoding` and `envelope`", "jsonb"),
-            Column("details", "what the source needs to know, by kind of source; NULL for old tables", "jsonb"),
-            Column("columns", "name and type of each; empty when there is the one column `data`", "jsonb"),
-            Column("include", "metadata columns: what, and under which name", "jsonb"),
-            Column("key_format", "how the key is decoded; NULL where no column has it"),
+            Column(
+                "details", "what the source needs to fill the table, by kind of source; NULL for old tables", "jsonb"
+            ),
+            Column("columns", "name and type of each column; empty if there is only the column `data`", "jsonb"),
+            Column("include", "metadata columns: what each holds, and its name", "jsonb"),
+            Column("key_format", "how the key is decoded; NULL if no column holds the key"),
             Column("key_columns", "columns that the key is decoded into: name and type of each", "jsonb"),
-            Column("key", "names of the columns that tell its rows apart; NULL where no row is ever changed", "jsonb"),
-            Column("inline_errors", "the column that says why a value cannot be decoded; NULL where there is none"),
+            Column("key", "names of the columns that make the key; NULL if rows never change", "jsonb"),
+            Column("inline_errors", "the column that says why a value cannot be decoded; NULL if there is none"),
             *map(_option_column, _OPTIONS),
-            Column("spec_version", "grows with `ALTER TABLE … SET`", "bigint"),
+            Column("spec_version", "the version of the definition; it grows with `ALTER TABLE … SET`", "bigint"),
         ),
         _exports,
     ),

@@ -108,6 +108,6 @@ def _told(error: DBAPIError, most_ms: int) -> Exception:
     )
     if own or (isinstance(error, OperationalError) and isinstance(error.orig, sqlite3.Error) and "locked" not in text):
         if "user-defined function" in text:
-            return BadQuery("a pattern after ~ cannot be read", hint="a regular expression without look-around")
+            return BadQuery("the pattern after ~ cannot be read", hint="a regular expression without look-around")
         return BadQuery(f"the catalog's database cannot answer this: {text}", hint="docs/reference/relations.md")
     return error

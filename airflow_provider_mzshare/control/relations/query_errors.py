@@ -19,7 +19,7 @@ class NoSuchRelation(TerminalError):
         near = near_names(name.rpartition(".")[2], known)
         also = f"; did you mean {' or '.join(near)}?" if near else ""
         super().__init__(
-            f"{name!r} is no relation of the catalog{also}",
+            f"{name!r} is not a relation of the catalog{also}",
             hint=f"one of {', '.join(known)}, or a source for its progress",
         )
 
@@ -47,6 +47,6 @@ class TookTooLong(TerminalError):
     def __init__(self, limit: str, setting: str) -> None:
         self.limit, self.setting = limit, setting
         super().__init__(
-            f"the query took more than {limit} and was ended",
+            f"the query took more than {limit} and was stopped",
             hint=f"add a WHERE or a LIMIT, or ALTER SYSTEM SET {setting} to more",
         )

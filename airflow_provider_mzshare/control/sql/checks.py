@@ -161,7 +161,7 @@ def check_columns(output: values.Output, *, has_record: bool = False) -> None:
     for name, clause in named:
         _check_column_name(name, clause)
         if other := seen.get(name.lower()):
-            case = "" if other == name else f", the other time as {other}: case makes no difference"
+            case = "" if other == name else f", once as {other}: upper and lower case count as the same"
             raise Misfit(f"column {name} occurs twice{case}{_ADVICE.get(clause.name, '')}", clause)
         seen[name.lower()] = name
 
@@ -183,7 +183,7 @@ def _check_column_name(name: str, clause: Clause) -> None:
         system = ", ".join((TICK, *own_place_names()))
         raise Misfit(f"column {name}: names that begin with {RESERVED} are reserved ({system})", clause)
     if not _NOT_IN_DELTA.isdisjoint(name):
-        raise Misfit(f'column "{name}": Delta allows no blank and none of ,;{{}}()= in a column name', clause)
+        raise Misfit(f'column "{name}": Delta does not allow blanks or ,;{{}}()= in a column name', clause)
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +239,7 @@ def check_upstream(
             raise Misfit(f"there is no option {name} here; options are: {', '.join(words)}", Clause(name))
     for option in known:
         if option.words in given and option.excludes in given:
-            raise Misfit(f"{option.excludes} and {option.words} exclude each other", Clause(option.words))
+            raise Misfit(f"{option.excludes} and {option.words} cannot be used together", Clause(option.words))
         if option.required and option.words not in given and option.words not in perhaps:
             example = "'…'" if option.type in ("name", "text", "duration") else "…"
             raise Misfit(f"a {kind.words} source needs {option.words} {example}", Clause(""))

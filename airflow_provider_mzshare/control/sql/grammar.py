@@ -117,7 +117,7 @@ class Reader(PostgresParser):
         elif word := self._word():
             name = fold(token.text)
             if name in RESERVED:
-                self.raise_error(f'expected {what}, found {word}, a reserved word; as a name it is written "{name}"')
+                self.raise_error(f'expected {what}, found {word}, a reserved word; to use it as a name, write "{name}"')
         else:
             self._expected(what)
         self._check(name, what, token)
@@ -211,5 +211,5 @@ class Reader(PostgresParser):
         known = tuple(known)
         for word in later:
             if word not in known and self._match_text_seq(*word.split(), advance=False):
-                self.raise_error(f"{what} {word} is not supported yet; there is {listing(known, 'and')}")
+                self.raise_error(f"{what} {word} is not supported yet; use {listing(known)}")
         return self._read_choice(known)

@@ -45,7 +45,7 @@ class ObjectBinding(Binding):
         read = bool(value.this) if isinstance(value, exp.Boolean) else value.name
         if node.name in _FLAGS and not isinstance(read, bool):
             if read.lower() not in _SPOKEN:
-                self.refuse(value, f"{node.name} is true or false")
+                self.refuse(value, f"{node.name} must be true or false")
             read = _SPOKEN[read.lower()]
         return values.AlterSystem(node.name, read)
 

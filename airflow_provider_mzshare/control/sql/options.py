@@ -135,7 +135,7 @@ def _read_name(option: Option, text: str) -> str:
 
 def _read_choice(option: Option, text: str) -> str:
     if text.lower() not in option.choices:
-        raise ValueError(f"{option.words} is {option.expected}, not '{shown(text)}'")
+        raise ValueError(f"{option.words} must be {option.expected}, not '{shown(text)}'")
     return text.lower()
 
 

@@ -89,7 +89,7 @@ class MzShareParser(SourceGrammar, ViewGrammar):
         found = next((kind for kind in kinds if self._match_text_seq(kind)), "")
         if not found:
             word = self._word() or self._expected(listing(kinds))
-            self.raise_error(f"{shown(f'{verb} {word}')} is not supported; there is {verb} {listing(kinds, 'and')}")
+            self.raise_error(f"{shown(f'{verb} {word}')} is not supported; {verb} takes {listing(kinds)}")
         return found
 
     # ── transactions, EXPLAIN, SHOW, DROP ─────────────────────────────────────────────────────────────────────────────
@@ -100,7 +100,9 @@ class MzShareParser(SourceGrammar, ViewGrammar):
         return node
 
     def _refuse_rollback(self) -> NoReturn:
-        self.raise_error("ROLLBACK is not supported: nothing is done before COMMIT, so leave the group out", self._prev)
+        self.raise_error(
+            "ROLLBACK is not supported: nothing is done before COMMIT, so leave the transaction out", self._prev
+        )
 
     def _read_explain(self) -> exp.Expr:
         start = self._curr

@@ -28,9 +28,9 @@ def print_query(tree: exp.Query) -> str:
     try:
         return tree.sql(dialect=MzShare, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
-        raise ValueError(f"PostgreSQL has no words for this: {error}") from None
+        raise ValueError(f"PostgreSQL has no syntax for this: {error}") from None
     except RecursionError:
-        raise ValueError("this query is nested too deeply: take parts of it out, into views") from None
+        raise ValueError("this query is nested too deeply: move parts of it into views") from None
 
 
 def settled_print(tree: exp.Query) -> str:
@@ -47,4 +47,6 @@ def settled_print(tree: exp.Query) -> str:
         if again == text:
             return text
         text = again
-    raise ValueError("this query cannot be kept: what it says has no one way to be written; write it more simply")
+    raise ValueError(
+        "this query cannot be stored: its printed form would have another meaning; write it in a simpler way"
+    )

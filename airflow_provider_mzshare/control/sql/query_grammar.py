@@ -66,7 +66,7 @@ class QueryGrammar(Reader):
             check_kept(sql, tokens, self.dialect.tokenize(tree.sql(dialect=self.dialect)))
             return tree
         except RecursionError:
-            refuse(sql, tokens[0].start, "this query is nested too deeply: take parts of it out, into views")
+            refuse(sql, tokens[0].start, "this query is nested too deeply: move parts of it into views")
         except SLIPS:
             refuse(sql, tokens[0].start, "this query cannot be read")
 
@@ -83,7 +83,7 @@ class QueryGrammar(Reader):
         for node in tree.walk():
             for kind, what in _NOT_READING.items():
                 if isinstance(node, kind):
-                    self._refuse(node, f"a query only reads: {what} has no place in it")
+                    self._refuse(node, f"a query only reads: {what} is not allowed in it")
             if isinstance(node, exp.Table) and node.args.get("catalog"):
                 self._refuse(node, "a name has at most two parts, schema.name")
             if isinstance(node, exp.Select) and not node.expressions:
@@ -98,7 +98,7 @@ class QueryGrammar(Reader):
                 self._refuse(node, f"{shown(node.name)} is not a name, and a query has no parameters")
             if fold(node.name) in RESERVED:
                 name = fold(node.name)
-                self._refuse(node, f'{name.upper()} is a reserved word; as a name it is written "{name}"')
+                self._refuse(node, f'{name.upper()} is a reserved word; to use it as a name, write "{name}"')
         try:
             check_name(node.name, "a name")
         except ValueError as error:
@@ -122,7 +122,7 @@ class QueryGrammar(Reader):
     def _advance(self, times: int = 1) -> None:
         self._steps -= 1
         if not self._steps:
-            refuse(self.sql, self._tokens[0].start, "this query is too tangled to be read: nest it less")
+            refuse(self.sql, self._tokens[0].start, "this query is too complex to be read: nest it less")
         super()._advance(times)
 
     def _parse_as_command(self, start: Token) -> NoReturn:

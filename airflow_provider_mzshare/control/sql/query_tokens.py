@@ -52,7 +52,7 @@ def check_kept(sql: str, tokens: Sequence[Token], printed: Sequence[Token]) -> N
         if token.token_type != TokenType.STRING or token.text.lower() in kept:
             continue
         if before.token_type != TokenType.INTERVAL:
-            refuse(sql, token.start, f"this string cannot be kept where it stands: '{shown(token.text)}'")
+            refuse(sql, token.start, f"this string cannot be stored at this place: '{shown(token.text)}'")
         quantity = _ONE_QUANTITY.fullmatch(token.text.lower())
         if not quantity or not any(text.startswith(quantity["count"]) for text in kept):
-            refuse(sql, token.start, f"this interval cannot be kept; write '{shown(token.text)}'::interval")
+            refuse(sql, token.start, f"this interval cannot be stored as it is; write '{shown(token.text)}'::interval")

@@ -60,10 +60,12 @@ class SourceBinding(TableBinding):
         columns = self._column_options(node, _column_path)
         if not outputs and columns:
             option = self._options(node).get("TEXT COLUMNS") or self._options(node)["EXCLUDE COLUMNS"]
-            self.refuse(option, f"{option.name} on a source needs FOR ALL TABLES; else it is an option of CREATE TABLE")
+            self.refuse(option, f"on a source, {option.name} needs FOR ALL TABLES; otherwise use it in CREATE TABLE")
         if not outputs and not node.text("format") and not node.text("envelope"):
             if progress:
-                self.refuse(progress, "EXPOSE PROGRESS AS needs old syntax: a source's own relation is its progress")
+                self.refuse(
+                    progress, "EXPOSE PROGRESS AS is only for old syntax: the source's own relation is its progress"
+                )
             return None
         progress_name = str(qualified_name(progress)) if progress else None
         return LegacySpec(progress=progress_name, **self._shape(node, outputs), **columns)
@@ -91,7 +93,7 @@ class SourceBinding(TableBinding):
         for clause, why in kinds_by_words()[node.text("kind")].misplaced(node.text("variant") or None, given):
             if clause in given:
                 shown = f"FOR {outputs.name}" if clause == "FOR" and outputs else clause
-                self.refuse(given[clause], f"{shown} has no place here: {why}")
+                self.refuse(given[clause], f"{shown} is not allowed here: {why}")
 
     def _subsources(self, node: nodes.CreateSource) -> tuple[tuple[str, str], ...]:
         schema = qualified_name(node.this).schema

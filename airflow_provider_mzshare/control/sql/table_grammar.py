@@ -20,7 +20,7 @@ class TableGrammar(DecodingGrammar, ObjectGrammar, OptionGrammar):
     def _read_create_table(self, name: exp.Table, exists: bool) -> exp.Expr:
         columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
         if self._match_text_seq("FROM", "WEBHOOK", advance=False):
-            self.raise_error("FROM WEBHOOK is not supported yet; there is FROM SOURCE")
+            self.raise_error("FROM WEBHOOK is not supported yet; use FROM SOURCE")
         if not self._match_text_seq("FROM", "SOURCE"):
             self._expected("FROM SOURCE" if columns else "a column list or FROM SOURCE")
         source = self._read_name("a source name")

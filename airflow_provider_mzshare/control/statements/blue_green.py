@@ -87,8 +87,8 @@ def plan_swap(catalog: Catalog, table: str, other: str | None = None) -> SwapPla
     with catalog.read() as session:
         if (taken := lookup.find(session, _pair(new))) is not None:
             raise TerminalError(
-                f"there is a {taken.kind} {new} already: it would be taken for the new {name}",
-                hint="another name for the new table, or drop what has this one",
+                f"a {taken.kind} {new} exists already, and would be mistaken for the new {name}",
+                hint=f"another name for the new table, or drop the {taken.kind} that has this one",
             )
         return _plan(session, name, new)
 
@@ -117,7 +117,7 @@ def _own_table(session: Session, name: QualifiedName) -> lookup.TableItem:
     if found.kind != "table":
         source = lookup.get_source_item(session, found.source_id)
         raise TerminalError(
-            f"{name} is an output of the old-style source {source.display}: only tables change places",
+            f"{name} is an output of the old-style source {source.display}: only tables can be swapped",
             hint=command("migrate", source.display),
         )
     return found
@@ -148,8 +148,8 @@ def plan_rollback(catalog: Catalog, table: str, kept: str | None = None) -> Swap
     if len(choices) != 1:
         there = f"there are: {', '.join(choices)}" if choices else f"there is no table {name}{OLD}…"
         raise TerminalError(
-            f"which table shall be {name} again? {there}",
-            hint="say which one was kept" if choices else "mzshare status",
+            f"it is not clear which table gets the name {name} back: {there}",
+            hint="name the kept table" if choices else "mzshare status",
         )
     with catalog.read() as session:
         return _plan(session, name, typed_name(choices[0]))
@@ -216,13 +216,13 @@ def _check_planned(replaced: Planned, taking: Planned) -> None:
     (name, live, old_id), (other, next_one, new_id) = replaced, taking
     if next_one != new_id:
         raise TerminalError(
-            f"table {other} is {next_one}, and {name} is {live}: neither is {new_id}, which was to take the name",
+            f"table {other} is {next_one}, and {name} is {live}: neither is {new_id}, which should get the name",
             hint="mzshare sql 'SHOW TABLES'",
         )
     if old_id is not None and live != old_id:
         raise TerminalError(
-            f"table {name} is {live} now, and was {old_id} when its replacement was planned: it stays",
-            hint="plan the replacement again: run the DAG anew",
+            f"table {name} is now {live}, but was {old_id} when its replacement was planned, so it stays",
+            hint="run the DAG again, which makes a new plan",
         )
 
 
@@ -247,12 +247,12 @@ def drop_unless_live(catalog: Catalog, table: str, other: str, *, last_id: str, 
         if present is None or present.kind != "table" or not _is_newer(present.id, last_id) or loser == name:
             return f"there is no new table {loser}: nothing to drop"
         if keep:
-            return f"{loser} {present.id} is kept; {name} is what it was"
+            return f"{loser} {present.id} is kept; {name} is unchanged"
         leaving = leaving_with(session, [Bearer(present.id, present.kind, present.name)])
         if used := [full_name(one.item.name) for one in leaving if one.why == "dependent"]:
             raise StillUsed("table", str(loser), used)
         drop_items(session, [Bearer(present.id, present.kind, present.name)])
-    return f"dropped {loser} {present.id}; {name} is what it was"
+    return f"dropped {loser} {present.id}; {name} is unchanged"
 
 
 def _is_newer(item_id: str, than: str) -> bool:

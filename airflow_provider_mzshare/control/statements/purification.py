@@ -37,7 +37,7 @@ def resolve(asked: sql.Reference | None, references: Sequence[ReferenceInfo], so
     if asked is None:
         if len(references) == 1:
             return references[0]
-        raise AmbiguousReference(f"source {source} has {len(references)} references: say which one is meant", choices)
+        raise AmbiguousReference(f"source {source} has {len(references)} references: name one of them", choices)
     found = [reference for reference in references if _means(asked, reference)]
     shown = ".".join(quote(part) for part in asked)
     if not found:

@@ -95,7 +95,7 @@ class JobRecord:
                 return
             except TransientError as error:
                 # If the catalog stays away, the reconciler finds that the process is gone.
-                log.warning("%s could not say how it ended: %s", self._job_id, error)
+                log.warning("%s could not record how it ended: %s", self._job_id, error)
                 time.sleep(pause)
 
 

@@ -165,7 +165,7 @@ def tidy(name: str, jobs: Iterable[JobView], keep: int = KEEP_LOGS) -> list[Acti
     actions: list[Action] = []
     for number, job in enumerate(job for job in jobs if not job.active):
         if job.has_folder and number >= keep:
-            actions.append(Tidy(name, "its log is an old one", job.job_id, True))
+            actions.append(Tidy(name, "only the newest logs are kept", job.job_id, True))
         elif job.has_scratch:
             actions.append(Tidy(name, "its run has ended", job.job_id))
     return actions
@@ -180,7 +180,7 @@ def _plan_source(source: SourceView, at_once: bool) -> list[Action]:
     for backfill in backfills:
         actions += _plan_backfill(source, backfill, at_once)
     if source.ready and source.status == "active" and source.desired == "running":
-        actions.append(Arm(source.name, f"{', '.join(source.ready)} may be cut over", source.source_id))
+        actions.append(Arm(source.name, f"{', '.join(source.ready)} can be cut over", source.source_id))
     keep = 0 if source.status == "dropped" else KEEP_LOGS
     of_backfills = sorted((job for backfill in source.backfills for job in backfill.jobs), key=lambda job: job.age)
     return [*actions, *tidy(source.name, source.jobs, keep), *tidy(source.name, of_backfills, keep)]
@@ -193,7 +193,7 @@ def _merged(source: SourceView) -> tuple[list[Action], list[BackfillView]]:
     for group in source.merges if source.desired == "running" else ():
         parts = [backfills.pop(one) for one in group]
         tables = tuple(sorted(table for one in parts for table in one.tables))
-        why = f"{', '.join(tables)} are read for at once, by backfill {group[-1]}"
+        why = f"backfill {group[-1]} reads once for {', '.join(tables)}"
         actions.append(Merge(source.name, why, source.source_id, group))
         backfills[group[-1]] = replace(parts[-1], tables=tables, since=min(one.since for one in parts))
     return actions, list(backfills.values())
@@ -245,9 +245,9 @@ def _lost(job: JobView) -> str:
     if job.process == "gone":
         return "its process is gone"
     if job.process == "absent" and job.age >= LAUNCH_SECONDS:
-        return "its process never came"
+        return "its process never started"
     if job.heart_stopped:
-        return "its heart stands still"
+        return "its heartbeat has stopped"
     return ""
 
 
@@ -260,7 +260,7 @@ def _why_not(source: SourceView) -> str:
 def _why_no_backfill(source: SourceView, backfill: BackfillView) -> str:
     if source.status == "dropped":
         return "the source is dropped"
-    return "it is over" if not backfill.tables else "its source was asked to stop"
+    return "it has ended" if not backfill.tables else "its source was asked to stop"
 
 
 def _start(start: Start, jobs: Iterable[JobView], lost: Iterable[str], at_once: bool) -> Action:
@@ -268,5 +268,5 @@ def _start(start: Start, jobs: Iterable[JobView], lost: Iterable[str], at_once: 
     fresh = [JobView(j.job_id, "lost", ran=j.age) for j in jobs if j.job_id in set(lost)]
     left = backoff_seconds([*fresh, *ended]) - (0.0 if fresh else ended[0].ended_ago if ended else 0.0)
     if left > 0 and not at_once:
-        return Wait(start.subject, f"it ended badly; next start in {left:.0f} s", left)
+        return Wait(start.subject, f"its last run failed; next start in {left:.0f} s", left)
     return start

@@ -75,7 +75,7 @@ def _tried(check: str, look: Callable[[], str]) -> Finding:
         return Finding(check, False, " ".join(error.message.split()), error.hint)
     except OSError as error:
         return Finding(
-            check, False, f"{error.filename or check}: {error.strerror}", "look at the file's place and rights"
+            check, False, f"{error.filename or check}: {error.strerror}", "check the file's path and permissions"
         )
 
 
@@ -110,12 +110,12 @@ def _jars(settings: Settings) -> str:
 def _storage(warehouse: str) -> str:
     if not is_local(warehouse):
         _one_writer_only(warehouse)
-        return f"{shown_url(warehouse)} creates a file for one writer only"
+        return f"{shown_url(warehouse)} lets only one of two writers create a file"
     with _writable_folder(Path(warehouse)) as is_new:
         check_takes_files("the warehouse", warehouse)
         _one_writer_only(warehouse)
-    when = " will be made on first use, and" if is_new else ""
-    return f"{warehouse}{when} creates a file for one writer only"
+    when = " will be created on first use, and" if is_new else ""
+    return f"{warehouse}{when} lets only one of two writers create a file"
 
 
 def _one_writer_only(warehouse: str) -> None:
@@ -123,7 +123,7 @@ def _one_writer_only(warehouse: str) -> None:
         where = warehouse if is_local(warehouse) else shown_url(warehouse)
         raise TerminalError(
             f"{where} does not let exactly one of two writers create a file",
-            hint="a local disk, or an object store with conditional writes, as MZSHARE_WAREHOUSE",
+            hint="set MZSHARE_WAREHOUSE to a local disk, or to an object store with conditional writes",
         )
 
 
@@ -150,7 +150,7 @@ def _compaction() -> str:
             f"deltalake {metadata.version('deltalake')} commits a stale compaction and doubles rows",
             hint="pip install deltalake==1.6.3",
         )
-    return "a stale compaction is refused"
+    return "delta-rs refuses a stale compaction"
 
 
 def _catalog(url: str) -> str:
@@ -158,7 +158,7 @@ def _catalog(url: str) -> str:
     try:
         if catalog.is_embedded and catalog.revision() is None:
             with _writable_folder(catalog.file.parent):
-                return f"{catalog.display_url} will be made on first use"
+                return f"{catalog.display_url} will be created on first use"
         catalog.check()
         return f"{catalog.display_url} has schema {catalog.revision()}"
     finally:
@@ -175,7 +175,7 @@ def _spark(settings: Settings) -> str:
     found = jars.spark_jars(settings.jars or jars.default_folder())
     with _writable_folder(settings.jobs):
         took = probe.try_spark(settings.jobs, found)
-    return f"{probe.MASTER} starts and works, in {took:.1f} s"
+    return f"{probe.MASTER} starts and works; it took {took:.1f} s"
 
 
 def _connection(connections: ConnectionStore, name: str) -> str:

@@ -50,4 +50,4 @@ def _given(start: Start, number: int, room: int, waiting: int, limit: int) -> Ac
 
 
 def at_most(limit: int) -> str:
-    return f"no more than {limit} backfill{'s' * (limit != 1)} may run at once (MZSHARE_MAX_BACKFILLS)"
+    return f"at most {limit} backfill{'s' * (limit != 1)} may run at once (MZSHARE_MAX_BACKFILLS)"

@@ -132,7 +132,7 @@ class Reconciler:
             retired = arrivals.retire_backfill(session, backfill_id, only)
             names = ", ".join(items.get_table_item(session, one).display for one in retired)
             others = [table.display for table in find_backfill(session, backfill_id).tables]
-        subject, detail = f"backfill {backfill_id}", f"{names} had not arrived" if names else "it is over"
+        subject, detail = f"backfill {backfill_id}", f"not live yet: {names}" if names else "it has ended"
         if others:
             rest = f"it goes on for {', '.join(others)}"
             return [Outcome(subject, "retire", f"{detail}; {rest}" if names else rest)]
@@ -202,12 +202,12 @@ class Reconciler:
                 tables = arrivals.isolate_tables(session, backfill_id, died)
                 became = "backfills of their own"
             else:
-                words = hints.reason_of(job_rows.get_job(session, died).error or "it left no words")
+                words = hints.reason_of(job_rows.get_job(session, died).error or "it left no message")
                 reason = f"the app of its backfill died {action.deaths} times in a row: {words}"
                 tables = arrivals.abandon_tables(session, backfill_id, died, reason)
                 became = f"stalled: {reason}"
             names = ", ".join(items.get_table_item(session, table_id).display for table_id in tables)
-        return f"{names}: {became}" if names else "it is over, or was started again"
+        return f"{names}: {became}" if names else "it has ended, or was started again"
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -222,16 +222,16 @@ class Reconciler:
                     job_rows.request_stop(session, job_id)
         outcomes = self._ended(waiting, self._stop_seconds, "ended after its tick")
         self._signal(waiting, Run.request_stop)
-        outcomes += self._ended(waiting, self._term_seconds, "ended when told again")
+        outcomes += self._ended(waiting, self._term_seconds, "ended after a second request")
         self._signal(waiting, Run.kill)
         return outcomes + [self._after_kill(job_id, stop) for job_id, stop in waiting.items()]
 
     def _after_kill(self, job_id: JobId, stop: Stop) -> Outcome:
         run = self._run(job_id)
         if run is not None and run.status() == "unknown":
-            detail = f"job {job_id} on {run.host} was asked to end and has not yet"
+            detail = f"job {job_id} on {run.host} was asked to stop and still runs"
             return Outcome(stop.subject, stop.verb, detail, ok=False, hint="mzshare status")
-        how = "it did not stop when asked and was killed" if run is not None else "its process never came"
+        how = "it did not stop on request and was killed" if run is not None else "its process never started"
         self._end(job_id, "stopped", how, run)
         return Outcome(stop.subject, stop.verb, f"job {job_id}: {how}")
 
@@ -270,7 +270,7 @@ class Reconciler:
         """All processes of the run on this machine are killed first, so that two runs never work at once."""
         run = self._run(job_id)
         killed, words = (run.kill(), run.last_words()) if run is not None else (0, "")
-        self._end(job_id, "lost", f"{why}{f'; its last words: {words}' if words else ''}", run)
+        self._end(job_id, "lost", f"{why}{f'; its last message: {words}' if words else ''}", run)
         return f"job {job_id}: {why}{f', {killed} processes killed' if killed else ''}"
 
     def _tidy(self, job_id: JobId, whole: bool) -> str:

@@ -74,10 +74,10 @@ class Starter:
         """
         with self._catalog.locked(source_id) as (session, state):
             if backfill_id is not None and backfill_id not in state.backfills:
-                return f"backfill {backfill_id} is over"
+                return f"backfill {backfill_id} has ended"
             present = job_rows.active_jobs(session, source_id, kind=job.kind, backfill_id=backfill_id)
             if present:
-                return f"job {present[0].id} is there already"
+                return f"job {present[0].id} exists already"
             if backfill_id is not None and (full := self._take_slot(session, source_id, backfill_id)):
                 return full
             job_rows.create_job(
@@ -107,14 +107,14 @@ class Starter:
         """Record in the catalog that the backfill waits for an app. A place that it has already is kept."""
         with self._catalog.locked(source_id) as (session, state):
             if backfill_id not in state.backfills:
-                return f"backfill {backfill_id} is over"
+                return f"backfill {backfill_id} has ended"
             waiting.enter_queue(session, source_id, backfill_id)
         return why
 
     def merge(self, source_id: ItemId, backfill_ids: Collection[BackfillId]) -> str:
         with self._catalog.write() as session:
             merged = merge_backfills(session, source_id, backfill_ids)
-        return f"{', '.join(merged[:-1])} into {merged[-1]}" if merged else "they are at work already, or over"
+        return f"{', '.join(merged[:-1])} into {merged[-1]}" if merged else "they run already, or have ended"
 
     def job_for(self, source: items.SourceItem, backfill_id: BackfillId | None = None) -> AppJob:
         """What is missing on this machine is found here, before the job is recorded."""

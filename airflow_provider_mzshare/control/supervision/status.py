@@ -90,7 +90,7 @@ class StatusReader:
         # Nobody has recorded its end yet: the last error in its log says more than that it is gone.
         run = run_of(job, self._launchers)
         words = run.last_words() if run else ""
-        return replace(verdict, reason=f"{verdict.reason}; its last words: {words}") if words else verdict
+        return replace(verdict, reason=f"{verdict.reason}; its last message: {words}") if words else verdict
 
     def _alive(self, job: Job | None) -> bool | None:
         if job is None or not job.is_active:

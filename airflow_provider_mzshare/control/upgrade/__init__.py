@@ -1,1 +1,1 @@
-"""Moves legacy sources to sources with tables: definitions change, data does not."""
+"""Moves old-style sources to sources with tables: definitions change, data does not."""

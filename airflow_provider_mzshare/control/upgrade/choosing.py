@@ -96,7 +96,7 @@ def _named(session: Session, text: str) -> ItemId:
     if isinstance(item, lookup.ViewItem):
         raise NothingToMigrate(f"{text!r} is a view: name a source", hint=_SHOW_SOURCES)
     if isinstance(item, lookup.TableItem) and item.kind == "subsource":
-        raise _not_a_source(session, text, item, "a subsource: it is migrated with its source")
+        raise _not_a_source(session, text, item, "a subsource: migrate its source instead")
     if isinstance(item, lookup.TableItem) and lookup.get_source_item(session, item.source_id).spec.legacy is not None:
         raise _not_a_source(session, text, item, "a table already: it needs no migration")
     return item.source_id

@@ -1,4 +1,4 @@
-"""Options of columns on a legacy source: finds those of one subsource, and gives them to it."""
+"""Options of columns on an old-style source: finds those of one subsource, and gives them to it."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _decide(
     if action == "migrate":
         if now.is_legacy:
             return plan_migration(now, lambda name: name in planned or is_taken(session, name))
-        return _already(source, row, "it is not a legacy source" if row is None else "")
+        return _already(source, row, "it is not an old-style source" if row is None else "")
     if row is None or row.state == "rolled_back":
         return _not_migrated(source, action, row)
     if action == "finalize":

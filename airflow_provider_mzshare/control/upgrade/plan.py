@@ -34,7 +34,7 @@ LABELS: dict[Action, tuple[str, ...]] = {
 }  # fmt: skip
 """All crash points: those of the steps, and those around them. A source passes only the points of its own steps."""
 
-NO_COLLECTION = "there is no collection of the source itself to drop: its progress is read from its ticks"
+NO_COLLECTION = "the source itself has no collection to drop: its progress is read from its ticks"
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def build(action: Action, before: Definitions, changes: list[tuple[str, str, Cha
 
 
 def plan_migration(before: Definitions, is_taken: IsTaken) -> Plan:
-    """From a legacy source to a source with tables."""
+    """From an old-style source to a source with tables."""
     if before.output is not None:
         return _plan_single(before, before.output, is_taken)
     changes: list[tuple[str, str, Change]] = [
-        ("migrate_options_copied", "copy the options of columns from the source to its subsources", _copy_options),
+        ("migrate_options_copied", "copy the column options from the source to its subsources", _copy_options),
         ("migrate_tables_made", "each subsource becomes a table: same name, id, options, collections", _make_tables),
-        ("migrate_source_stripped", "take what moved to the tables out of the source's statement", _strip),
+        ("migrate_source_stripped", "remove what moved to the tables from the source's statement", _strip),
     ]
     return build("migrate", before, changes, [NO_COLLECTION])
 
@@ -100,16 +100,16 @@ def _plan_single(before: Definitions, output: str, is_taken: IsTaken) -> Plan:
         return move_references(now, {source_id: output})
 
     changes: list[tuple[str, str, Change]] = [
-        ("migrate_source_renamed", "the source gives its name away; its id stays", rename),
-        ("migrate_table_made", "the table takes the name, and the collections with their history", make_table),
-        ("migrate_dependents_moved", "what read the source by its id reads the table", move_dependents),
-        ("migrate_source_stripped", "take what moved to the table out of the source's statement", _strip),
+        ("migrate_source_renamed", "the source gets another name; its id stays", rename),
+        ("migrate_table_made", "the table gets the old name, and the collections with their history", make_table),
+        ("migrate_dependents_moved", "views that read the source by its id now read the table", move_dependents),
+        ("migrate_source_stripped", "remove what moved to the table from the source's statement", _strip),
     ]
     return build("migrate", before, changes, [])
 
 
 def plan_finalize(before: Definitions) -> Plan:
-    """The end of a migration: the legacy name of the progress is dropped. After this there is no rollback."""
+    """The end of a migration: the old-style name of the progress is dropped. After this there is no rollback."""
     alias = before.progress
     if alias is None:
         return Plan("finalize", before, ())
@@ -120,10 +120,10 @@ def plan_finalize(before: Definitions) -> Plan:
     changes: list[tuple[str, str, Change]] = [
         (
             "finalize_dependents_moved",
-            "what read the progress by its legacy name's id reads the source",
+            "views that read the old-style progress name by its id now read the source",
             move_dependents,
         ),
-        ("finalize_alias_dropped", "drop the legacy name of the progress", _without_progress),
+        ("finalize_alias_dropped", "drop the old-style name of the progress", _without_progress),
     ]
     return build("finalize", before, changes, [])
 

@@ -13,9 +13,9 @@ State = Literal["planned", "done", "already", "pending", "failed"]
 """``already``: there was nothing to do any more. ``pending``: not begun, since the run stopped before."""
 
 _AFTERWARDS: dict[Action, str] = {
-    "migrate": "look at it; then mzshare migrate --finalize, or --rollback; when nothing is left to migrate: "
-    "ALTER SYSTEM SET force_source_table_syntax = true, which no migration does by itself",
-    "rollback": "mzshare migrate does it again, with the same ids",
+    "migrate": "check the result; then mzshare migrate --finalize, or --rollback; when nothing is left to migrate: "
+    "ALTER SYSTEM SET force_source_table_syntax = true (no migration does that itself)",
+    "rollback": "mzshare migrate migrates it again, with the same ids",
     "finalize": "when nothing is left to migrate: ALTER SYSTEM SET force_source_table_syntax = true",
 }
 
@@ -73,11 +73,11 @@ class Report:
         if not self.sources:
             return f"there is nothing to {self.action}"
         if any(one.state == "planned" for one in self.sources):
-            return "--apply does it"
+            return "--apply carries the plan out"
         if self.failed:
-            return "put right what failed, then the same again: what is done is not done twice"
+            return "solve what failed, then run the same command again: it does nothing twice"
         if self.pending:
-            return "the same again goes on with what is pending"
+            return "run the same command again: it goes on with what is pending"
         return _AFTERWARDS[self.action]
 
     def to_json(self) -> dict[str, Any]:
@@ -118,10 +118,12 @@ def _in_words(plan: Plan, change: ObjectChange) -> str:
     if not change.changed:
         return SAME_ROWS if change.redirected else "none"
     if change.name_before is None:
-        return "new name and id for the rows the source had; same collections and history"
+        return "the source's rows get this new name and id; same collections and history"
     if change.name_after is None:
         return (
-            "dropped" if plan.action == "finalize" else "the source's own relation again; same collections and history"
+            "dropped"
+            if plan.action == "finalize"
+            else "becomes the source's own relation again; same collections and history"
         )
     words = []
     if change.kind_before != change.kind_after:
@@ -136,29 +138,29 @@ def _tools(plan: Plan, change: ObjectChange) -> dict[str, str]:
     if change.kind_before == "progress":
         # No statement created the progress, so no state has it; but dbt models may read it.
         read = display_name(plan.after.source.name)
-        return {} if change.name_after else {"dbt": f"models that read it by name: read {read} instead"}
+        return {} if change.name_after else {"dbt": f"models that read it by name must read {read} instead"}
     if not change.changed:
         return {}
     was = display_name(change.name_before) if change.name_before else ""
     name = display_name(change.name_after) if change.name_after else ""
     if not was:
         return {
-            "dbt": f"model {name}: a {change.kind_after} with the statement after",
+            "dbt": f"model {name}: make it a {change.kind_after} with the statement after",
             "terraform": f"add {change.kind_after} {name} and import it by id {change.id}",
         }
     if not name:
         return {"dbt": f"remove model {was}", "terraform": f"remove {was} from the state, id {change.id}"}
     if change.kind_before != change.kind_after:
         return {
-            "dbt": f"model {name}: from {change.kind_before} to {change.kind_after}, with the statement after",
+            "dbt": f"model {name}: change {change.kind_before} to {change.kind_after}, with the statement after",
             "terraform": f"move {was} to a resource of kind {change.kind_after}; the id {change.id} stays",
         }
     if was == name:
         return {
-            "dbt": f"model {name}: take the statement after",
+            "dbt": f"model {name}: use the statement after",
             "terraform": f"the arguments of {name} change; the id {change.id} stays",
         }
     return {
-        "dbt": f"rename model {was} to {name} and take the statement after",
+        "dbt": f"rename model {was} to {name} and use the statement after",
         "terraform": f"name and arguments of {was} change, the name to {name}; the id {change.id} stays",
     }

@@ -21,14 +21,18 @@ def plan_rollback(now: Definitions, before: Definitions, left: Definitions, is_t
     _check(now, before, left, is_taken)
     restored = _restored(before, renamed=found != before)
     changes: list[tuple[str, str, Change]] = [
-        ("rollback_dependents_moved", "what read the table by its id reads the source", _returned(before, left)),
+        (
+            "rollback_dependents_moved",
+            "views that read the table by its id now read the source",
+            _returned(before, left),
+        ),
         # All at once: since the migration, names may have been swapped among them.
         (
             "rollback_names_returned",
-            "the tables are outputs of the source again; names are as they were",
+            "the tables become outputs of the source again, under the names from before",
             _named(before),
         ),
-        ("rollback_source_restored", "the source's statement says again what its outputs are", restored),
+        ("rollback_source_restored", "the source's statement names its outputs again", restored),
     ]
     return build("rollback", now, changes, _notes(now, before))
 
@@ -76,7 +80,7 @@ def _returning(now: Definitions, before: Definitions) -> list[Item]:
 
 
 def _check_table(source: str, left: Table, now: Table | None, before: Definitions) -> None:
-    """A legacy output has no options of its own: it could not keep a change made since the migration."""
+    """An old-style output has no options of its own: it could not keep a change made since the migration."""
     was = before.item(left.id)
     if now is not None and was is not None and was.kind != "table" and now.spec != left.spec:
         raise CannotRollBack(source, f"table {display_name(now.name)} ({now.id}) was changed since")
@@ -93,7 +97,7 @@ def _check_own_names(source: str, now: Definitions, before: Definitions) -> None
 def _notes(now: Definitions, before: Definitions) -> list[str]:
     present = {item.id for item in now.items()}
     return [
-        f"{table.kind} {display_name(table.name)} ({table.id}) was dropped since: it does not come back"
+        f"{table.kind} {display_name(table.name)} ({table.id}) was dropped since, and does not come back"
         for table in before.tables
         if table.kind == "subsource" and table.id not in present
     ]

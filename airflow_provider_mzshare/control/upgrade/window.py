@@ -19,7 +19,9 @@ class Window:
     def parse(cls, start: str | None, end: str | None) -> Window:
         """As ``22:00`` and ``04:30``; both or none."""
         if bool(start) != bool(end):
-            raise TerminalError("a window has a start and an end", hint="22:00 and 04:30, or neither")
+            raise TerminalError(
+                "a window needs a start and an end", hint="give both, such as 22:00 and 04:30, or neither"
+            )
         return cls(_time(start), _time(end)) if start and end else cls()
 
     def is_open(self, now: datetime) -> bool:
@@ -43,5 +45,7 @@ def _time(text: str) -> time:
     except ValueError:
         found = None
     if found is None or found.tzinfo is not None:
-        raise TerminalError(f"{text!r} is not a time of day in UTC", hint="hours and minutes, without a zone, as 22:00")
+        raise TerminalError(
+            f"{text!r} is not a time of day in UTC", hint="hours and minutes without a time zone, such as 22:00"
+        )
     return found

@@ -45,7 +45,7 @@ def refusal(tree: exp.Expr) -> str | None:
     for node in tree.walk():
         if isinstance(node, exp.Anonymous):
             if node.name.lower() not in OTHERS:
-                return f"function {node.name.lower()} is not one of those that a query may call"
+                return f"function {node.name.lower()} is not allowed in a query"
         elif type(node) not in _ADMITTED:
             return _told(node)
         elif isinstance(node, exp.With) and node.args.get("recursive"):
@@ -60,17 +60,17 @@ def _detail(node: exp.Expr) -> str | None:
     if isinstance(node, exp.Table):
         return _table(node)
     if isinstance(node, exp.Any) and not isinstance(node.this.unnest(), exp.Array):
-        return "ANY takes an array: ANY(ARRAY[…]); for a subquery take IN or EXISTS"
+        return "ANY takes an array: ANY(ARRAY[…]); for a subquery use IN or EXISTS"
     if isinstance(node, exp.Window) and isinstance(node.this, exp.Filter):
-        return "FILTER with OVER is not supported: take sum(CASE WHEN … END) OVER (…)"
+        return "FILTER with OVER is not supported: use sum(CASE WHEN … END) OVER (…)"
     if isinstance(node, exp.Extract) and node.name.upper() not in PARTS:
         return f"EXTRACT takes {', '.join(PARTS)}, not {node.name.upper()}"
     if isinstance(node, exp.Substring) and node.args["start"].is_string:
-        return "substring takes places, not a pattern: substring(text, first, count)"
+        return "substring takes positions, not a pattern: substring(text, first, count)"
     if isinstance(node, exp.Distinct) and node.args.get("on"):
-        return "DISTINCT ON is not supported: take row_number() OVER (…)"
+        return "DISTINCT ON is not supported: use row_number() OVER (…)"
     if isinstance(node, exp.Func) and any(isinstance(part, exp.Order) for part in node.iter_expressions()):
-        return "ORDER BY inside of a function is not supported"
+        return "ORDER BY inside a function is not supported"
     if isinstance(node, exp.CTE) and is_item_id(node.alias):
         return f"WITH {node.alias}: names of this form are ids"
     return None
@@ -78,7 +78,7 @@ def _detail(node: exp.Expr) -> str | None:
 
 def _told(node: exp.Expr) -> str:
     if isinstance(node, exp.Func):
-        return f"function {node.sql_name().lower()} is not one of those that a query may call"
+        return f"function {node.sql_name().lower()} is not allowed in a query"
     if isinstance(node, (exp.Parameter, exp.Placeholder, exp.SessionParameter)):
         return f"{node.sql('postgres')}: a query has no parameters"
     return f"{node.sql('postgres')[:60]} is not supported in a query"
@@ -87,7 +87,7 @@ def _told(node: exp.Expr) -> str:
 def _table(table: exp.Table) -> str | None:
     """A plain name, at most with its schema."""
     if isinstance(table.this, exp.Func):
-        return f"table function {_called(table.this)} is not supported; there is: {', '.join(TABLE_FUNCTIONS)}"
+        return f"table function {_called(table.this)} is not supported; use {', '.join(TABLE_FUNCTIONS)}"
     if not isinstance(table.this, exp.Identifier):
         return f"{table.sql('postgres')[:60]} is not supported in a query"
     if table.args.get("catalog"):

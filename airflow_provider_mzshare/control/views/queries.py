@@ -54,7 +54,7 @@ def understood() -> Iterator[None]:
     try:
         yield
     except (SqlglotError, RecursionError, *SLIPS) as error:
-        raise BadQuery("this query is not understood", hint="write it in a simpler way") from error
+        raise BadQuery("mzshare does not understand this query", hint="write it in a simpler way") from error
 
 
 def tables_of(tree: exp.Query) -> list[exp.Table]:

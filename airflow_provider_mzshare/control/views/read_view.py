@@ -84,7 +84,8 @@ def plan_query(session: Session, query: Resolved, *, as_of_ms: int | None = None
     if len(by_source) > 1 and (as_of_ms is not None or tick is not None):
         names = ", ".join(lookup.get_source_item(session, source_id).display for source_id in by_source)
         raise NotReadable(
-            f"a time or a tick is one source's, and this reads several: {names}", hint="leave it out: mzshare read NAME"
+            f"a time or a tick belongs to one source, but this query reads several: {names}",
+            hint="leave the time or tick out: mzshare read NAME",
         )
     for source_id, relations in by_source.items():
         _cut(session, plan, source_id, relations, as_of_ms, tick)

@@ -30,7 +30,7 @@ def check_nesting(tree: exp.Query) -> None:
             depth += isinstance(place, _CUTTING) and _number(_count(place)) is None
             place = place.parent
         if depth > _DEEPEST:
-            raise BadQuery("left, right and substring are nested too deeply", hint="take a part out, into a view")
+            raise BadQuery("left, right and substring are nested too deeply", hint="move a part into a view")
 
 
 def _count(node: exp.Expr) -> exp.Expr:

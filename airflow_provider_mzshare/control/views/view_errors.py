@@ -30,7 +30,7 @@ class UnknownColumn(TerminalError):
         known = list(known)
         near = near_names(column, known)
         there = f"there is {' and '.join(near)}" if near else f"there are: {', '.join(known) or 'none'}"
-        super().__init__(f"there is no column {column!r} here; {there}", hint="name one of the columns there are")
+        super().__init__(f"there is no column {column!r} here; {there}", hint="use one of the columns that exist")
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:

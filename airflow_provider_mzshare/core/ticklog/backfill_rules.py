@@ -65,7 +65,7 @@ def check_present(state: SourceState, backfill_id: BackfillId) -> BackfillState:
         raise Fenced(f"source {state.source_id} is dropped")
     backfill = state.backfills.get(backfill_id)
     if backfill is None:
-        raise Fenced(f"backfill {backfill_id} is over: its tables are cut over or gone")
+        raise Fenced(f"backfill {backfill_id} has ended: its tables are cut over or gone")
     return backfill
 
 

@@ -42,7 +42,7 @@ def claim(lease: Lease, job_id: JobId, *, stood_still: Lease | None = None) -> L
     ``stood_still`` is the lease as the taker saw it at the beginning of that time, by its own monotonic clock.
     """
     if lease.job_id is not None and lease.job_id != job_id and lease != stood_still:
-        raise LeaseTaken(f"the lease is held by job {lease.job_id} (epoch {lease.epoch}) and its heart beats")
+        raise LeaseTaken(f"the lease is held by job {lease.job_id} (epoch {lease.epoch}) and is alive")
     return Lease(epoch=lease.epoch + 1, job_id=job_id, beat=lease.beat + 1)
 
 
@@ -83,13 +83,13 @@ def mint(
     check_holder(state.lease, holder)
     _check_active(state)
     if state.pending:
-        raise LogConflict(f"tick {state.pending[0].number} is minted and not committed: finish it first")
+        raise LogConflict(f"tick {state.pending[0].number} is minted but not committed: finish it first")
     if incarnation != state.incarnation:
         raise UpstreamChanged(
-            "topic_recreated", f"the upstream is {incarnation}, the log was read from {state.incarnation}"
+            "topic_recreated", f"the upstream is {incarnation}, but the log was read from {state.incarnation}"
         )
     if lower != state.upper:
-        raise LogConflict(f"the batch begins at {lower}, the log ends at {state.upper}")
+        raise LogConflict(f"the batch begins at {lower}, but the log ends at {state.upper}")
     if not lower <= upper:
         raise LogConflict(f"the batch ends at {upper}, before its beginning {lower}")
     tick = Tick(

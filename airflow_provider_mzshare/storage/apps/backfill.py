@@ -217,7 +217,7 @@ class _Following(Holding):
             self._app.on_running()
             self._announced = True
         except TransientError as error:
-            log.warning("%s could not say yet that it runs: %s", self._app.job_id, error)
+            log.warning("%s could not record yet that it runs: %s", self._app.job_id, error)
 
 
 def _all_gone(tables: Iterable[TableState]) -> Position:

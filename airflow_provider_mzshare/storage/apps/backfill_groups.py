@@ -197,7 +197,7 @@ class Groups:
             stats,
         )
         if followed.gone:
-            log.info("%s is rid of %s", self._backfill_id, ", ".join(sorted(followed.gone)))
+            log.info("%s goes on without %s", self._backfill_id, ", ".join(sorted(followed.gone)))
         self.done += 1
         self._broken = 0
         self._executor.tidy()

@@ -36,7 +36,7 @@ class Reporter:
             try:
                 self.note()
             except Exception as error:  # noqa: BLE001  nothing depends on it: the next look tells more
-                log.debug("%s could not say how far it is: %s", self._holder.job_id, error)
+                log.debug("%s could not record its progress: %s", self._holder.job_id, error)
 
     def note(self) -> None:
         """Write only a changed number, in one short transaction."""

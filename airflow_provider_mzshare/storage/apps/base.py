@@ -132,7 +132,7 @@ class App(ABC):
         try:
             self.leases.release(holder)
         except Fenced:
-            log.info("%s has no lease to release any more", self.job_id)
+            log.info("%s no longer has a lease to release", self.job_id)
         except MzShareError as error:
             log.warning("%s could not release its lease: %s", self.job_id, error)
 

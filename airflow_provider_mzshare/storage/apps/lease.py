@@ -56,4 +56,4 @@ class Heartbeat:
                 self.fenced.set()
                 return
             except Exception as error:  # noqa: BLE001  a lapsed lease that nobody took stays ours: go on trying
-                log.warning("%s heartbeat missed: %s", self._holder.job_id, error)
+                log.warning("%s missed a heartbeat: %s", self._holder.job_id, error)

@@ -227,7 +227,7 @@ class Ticking:
         # The suspect first: only deaths in a row are counted.
         for member in sorted(self._store.members(tick.number), key=lambda m: m.table_id != tick.suspect):
             if rules.is_deadly(tick, member.table_id):
-                outcomes[member.table_id] = Left("the app died again and again while it executed this table alone")
+                outcomes[member.table_id] = Left("the app died several times while it wrote this table alone")
                 continue
             with self._suspected(tick, member.table_id):
                 try:
@@ -269,4 +269,4 @@ class Ticking:
                 self._on_running()
                 self._announced = True
             except TransientError as error:
-                log.warning("%s could not say yet that it runs: %s", self._holder.job_id, error)
+                log.warning("%s could not record yet that it runs: %s", self._holder.job_id, error)

@@ -66,7 +66,7 @@ def check_collection(
     try:
         return _Check(root, collection_id, known, deep, to).run()
     except TableNotFoundError:
-        return Checked(collection_id, damages=(Damage(deltalog.LOG, "is missing, with the folder that it is in"),))
+        return Checked(collection_id, damages=(Damage(deltalog.LOG, "is missing, and so is its folder"),))
     except UNREADABLE as error:
         if fault := warehouse_fault(root, error):
             raise fault from error
@@ -100,13 +100,13 @@ class _Check:
         ticks = dict(sorted(self._known.ticks.items())) if self._known else {}
         if lost := [version for version in ticks if version > log.newest]:
             path, newest = deltalog.entry_path(lost[0]), ticks[lost[-1]]
-            yield Damage(path, f"is missing: the catalog knows of {len(lost)} ticks from there on, up to {newest}")
+            yield Damage(path, f"is missing: the catalog knows {len(lost)} ticks from there on, up to {newest}")
         for version, time in ticks.items():
             if entry := log.entries.get(version):
                 found = entry.tick(self._id)
                 if found is None or found.mz_timestamp != time:
                     has = f"the tick at {found.mz_timestamp}" if found else "no tick"
-                    wanted = f"carries {has}, where the catalog knows of the one at {time}"
+                    wanted = f"carries {has}, but the catalog says {time}"
                     yield Damage(deltalog.entry_path(version), wanted)
 
     def _of_file(self, path: str, added: Added, is_active: bool) -> Iterator[str]:
@@ -116,13 +116,13 @@ class _Check:
             return
         self._bytes += info.size
         if info.size != added.size:
-            yield f"has {info.size} bytes, where the log says {added.size}"
+            yield f"has {info.size} bytes, but the log says {added.size}"
             return
         try:
             with self._files.open_input_file(path) as source:
                 file = pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=self._deep)
                 if added.rows is not None and file.metadata.num_rows != added.rows:
-                    yield f"has {file.metadata.num_rows} rows, where the log says {added.rows}"
+                    yield f"has {file.metadata.num_rows} rows, but the log says {added.rows}"
                     return
                 if self._deep:
                     self._read(file, is_active)
@@ -155,7 +155,7 @@ class _Check:
     def _sums(self) -> Iterator[Damage]:
         assert self._known is not None
         if self._rows != self._known.rows:
-            yield Damage("its files", f"hold {self._rows} rows, where the catalog knows of {self._known.rows}")
+            yield Damage("its files", f"hold {self._rows} rows, but the catalog says {self._known.rows}")
         elif self._hash != self._known.hash and not (self._changes_rows and self._known.columns):
             # A row that is taken away is hashed with the columns of that time, not with those of its own.
-            yield Damage("its files", "hold other rows than were written: the sums of their hashes differ")
+            yield Damage("its files", "do not hold the rows that were written: the sums of the hashes differ")

@@ -202,7 +202,7 @@ def _insist(
         else:
             return _carried(collection, mz_timestamp, already=False)
     raise CommitUnclear(
-        f"collection {collection.collection_id}: tick time {mz_timestamp} is not there after {WRITES} tries: "
+        f"collection {collection.collection_id}: tick time {mz_timestamp} is still missing after {WRITES} tries: "
         f"{failures[-1]}"
     ) from failures[-1]
 
@@ -231,7 +231,7 @@ def _present(
     if not repaired:
         raise Fenced(
             f"collection {collection.collection_id} holds tick time {stored}, later than {mz_timestamp}: "
-            "another writer has gone on"
+            "another writer has written it"
         )
     commit = collection.find_tick(mz_timestamp)
     return CommitResult(commit.version, True, commit.metadata) if commit else CommitResult(None, already=True)
@@ -241,7 +241,9 @@ def _carried(collection: Collection, mz_timestamp: int, *, already: bool) -> Com
     collection.refresh()
     commit = collection.find_tick(mz_timestamp)
     if commit is None:
-        raise BadCollection(collection.collection_id, f"no log entry carries tick time {mz_timestamp}, which it holds")
+        raise BadCollection(
+            collection.collection_id, f"no log entry carries tick time {mz_timestamp}, although the collection holds it"
+        )
     return CommitResult(commit.version, already, commit.metadata)
 
 

@@ -103,7 +103,7 @@ class LogCheck:
             yield Damage(log.LOG, "has no entries")
             return
         if entries[0] > 0 and not any(version >= entries[0] - 1 for version in self.listed.checkpoints):
-            yield Damage(log.entry_path(entries[0] - 1), "is missing, and no checkpoint stands for it")
+            yield Damage(log.entry_path(entries[0] - 1), "is missing, and no checkpoint replaces it")
         for version in sorted(set(range(entries[0], entries[-1])) - set(entries)):
             yield Damage(log.entry_path(version), "is missing")
         pointed = f"{log.LOG}/_last_checkpoint"
@@ -128,7 +128,7 @@ class LogCheck:
                 self.entries[version] = entry
         for path in self.listed.checkpoints.values():
             if log.checkpoint_columns(self._files, path, ("protocol", "metaData")) is None:
-                yield Damage(path, "is not whole: it is no checkpoint that can be read")
+                yield Damage(path, "is not whole: it is not a readable checkpoint")
 
     # ── what it names ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from airflow_provider_mzshare.errors import JobFailed, TransientError
 from airflow_provider_mzshare.storage.collections.durability import local_path, probe_storage
 from airflow_provider_mzshare.storage.fanout.fault_numbers import Fault, fault_of
 
-_WORDS: dict[Fault, str] = {"full": "has no room", "read_only": "is read-only", "away": "does not answer"}
+_WORDS: dict[Fault, str] = {"full": "has no free space", "read_only": "is read-only", "away": "does not answer"}
 
 
 class StorageFault(TransientError):
@@ -22,8 +22,8 @@ class StorageFault(TransientError):
     def __init__(self, what: str, place: str, fault: Fault, detail: str) -> None:
         self.what, self.place, self.fault, self.detail = what, place, fault, detail
         path = local_path(place)
-        look = f"make room there (df -h {shlex.quote(path)})" if fault == "full" and path else "look at its mount"
-        super().__init__(f"{what} {place} {_WORDS[fault]}: {detail}", hint=f"{look}; all goes on by itself then")
+        look = f"free some space there (df -h {shlex.quote(path)})" if fault == "full" and path else "check its mount"
+        super().__init__(f"{what} {place} {_WORDS[fault]}: {detail}", hint=f"{look}; then the app goes on by itself")
 
 
 class SparkLost(JobFailed):
@@ -43,7 +43,7 @@ def check_takes_files(what: str, place: str) -> None:
     try:
         probe_storage(place)
     except OSError as error:
-        raise StorageFault(what, place, fault_of(error) or "away", f"it takes no files: {error}") from error
+        raise StorageFault(what, place, fault_of(error) or "away", f"no file can be created there: {error}") from error
 
 
 def check_room(root: str, size: int) -> None:

@@ -170,7 +170,7 @@ class FanoutPlan:
     def from_json(cls, text: str) -> FanoutPlan:
         fields = json.loads(text)
         if fields.pop("version") != VERSION:
-            raise ValueError("the fan-out's plan was made by another version of mzshare")
+            raise ValueError("another version of mzshare made the plan of the fan-out")
         ends = {lane: tuple(accumulate(steps)) for lane, steps in fields["ends"].items()}
         place = Place.from_plain(fields["place"])
         members = tuple(_member(member, place) for member in fields["members"])

@@ -239,7 +239,10 @@ class TickExecutor:
                 records = self._reader.read_apart(error, group.lower, group.upper)
                 if records is None:
                     raise
-            log.warning("%s: a record stops Spark's read, ticks %s to %s are read apart from it", *self._names(group))
+            log.warning(
+                "%s: Spark cannot read a record of ticks %s to %s; mzshare reads them without Spark",
+                *self._names(group),
+            )
         result.stats["apart"] = 1
         return [row for batch in write(records) for row in batch.to_pylist()]
 

@@ -152,7 +152,7 @@ class MemberCommits(ABC):
     def _check_kept(self, collection: Collection, stored: int | None) -> None:
         wanted = self._last_written.get(collection.collection_id, 0)
         if (stored or 0) < wanted:
-            raise BadCollection(collection.collection_id, f"it has lost ticks: the catalog knows of one at {wanted}")
+            raise BadCollection(collection.collection_id, f"it has lost ticks: the catalog knows one at {wanted}")
 
     def check_log(self) -> None:
         """Raise CatalogBehind when any collection of the source holds a tick that the log does not know.
@@ -322,7 +322,7 @@ def done(member: Member, written: Iterable[Written]) -> Done:
     commits = tuple(written)
     for commit in commits:
         if row_hash(commit.hash_version).version != member.hash_version:
-            problem = f"a commit hashes its rows by version {commit.hash_version}, all others by {member.hash_version}"
+            problem = f"a commit has row hashes of version {commit.hash_version}, all others of {member.hash_version}"
             raise BadCollection(commit.collection_id, problem)
     return Done(
         written=commits,

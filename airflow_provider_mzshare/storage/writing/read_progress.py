@@ -35,7 +35,7 @@ class Pass:
         try:
             return counted(self.counts) if self.counts else self._records_told()
         except Exception as error:  # noqa: BLE001  Spark may be on its way out, or the stage not begun
-            log.debug("%s: nobody knows how far it is: %s", self.job_group, error)
+            log.debug("%s: its progress is not known: %s", self.job_group, error)
             return 0
 
     def _records_told(self) -> int:

@@ -61,7 +61,7 @@ def module_files(modules: Collection[str]) -> Iterator[tuple[str, Path]]:
     for name in sorted({*modules, *parents}):
         found = find_spec(name)
         if found is None or found.origin is None:
-            raise ModuleNotFoundError(f"{name} is to travel to executors, and is not a module of a file", name=name)
+            raise ModuleNotFoundError(f"{name} must be sent to executors, but is not a module in a file", name=name)
         path = name.replace(".", "/")
         yield f"{path}/__init__.py" if found.submodule_search_locations else f"{path}.py", Path(found.origin)
 

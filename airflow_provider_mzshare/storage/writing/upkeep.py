@@ -73,7 +73,7 @@ class Upkeep:
         try:
             step()
         except (MzShareError, OSError) as error:
-            log.warning("upkeep was put off: %s", error.line if isinstance(error, MzShareError) else error)
+            log.warning("upkeep was postponed: %s", error.line if isinstance(error, MzShareError) else error)
 
     def _compact(self, name: CollectionId, min_files: int) -> None:
         """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta.

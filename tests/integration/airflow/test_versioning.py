@@ -131,16 +131,16 @@ def test_what_a_retry_cannot_heal_is_not_retried(filled: Filled, run: Run) -> No
     filled.table(filled.source(), "orders", "id bigint")
     for operator, arguments, words in (
         (PlanSwapOperator, {"table": "nobody"}, "does not exist"),
-        (PlanSwapOperator, {"table": "orders", "rollback": True}, "which table shall be"),
+        (PlanSwapOperator, {"table": "orders", "rollback": True}, "it is not clear which table gets the name"),
         (SwapTablesOperator, {"table": "orders", "other": "nobody", "new_id": "u9"}, "does not exist"),
         (
             SwapTablesOperator,
             {"table": "orders", "other": "orders", "new_id": "u2", "keep_days": "soon"},
-            "keep_days is a number",
+            "keep_days must be a number",
         ),
         (CheckSQLOperator, {"checks": ["SELECT 1, 2"]}, "column"),
-        (CheckSQLOperator, {"checks": ["DROP TABLE orders"]}, "a check is one SELECT"),
-        (CheckSQLOperator, {"checks": ["SELECT true; SELECT true"]}, "a check is one SELECT"),
+        (CheckSQLOperator, {"checks": ["DROP TABLE orders"]}, "a check must be one SELECT"),
+        (CheckSQLOperator, {"checks": ["SELECT true; SELECT true"]}, "a check must be one SELECT"),
         (CheckSQLOperator, {"checks": ["SELECT true FROM"]}, "line 1, column 17"),
         (CheckSQLOperator, {"checks": ["SELECT true FROM new"]}, "'new'"),
         (CheckSQLOperator, {"checks": ["SELECT a FROM new"], "tables": {"new": "orders"}}, "no column 'a'"),

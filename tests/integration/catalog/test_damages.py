@@ -88,9 +88,7 @@ def test_a_reader_that_meets_a_damage_names_it_and_leaves_a_mark(filled: Filled)
     os.truncate(file, 100)
     with pytest.raises(DamagedTable) as raised:
         read(filled, "bad")
-    assert raised.value.line.startswith(
-        f"table bad is damaged: {file.parent.name}/{file.name} has 100 bytes, where the"
-    )
+    assert raised.value.line.startswith(f"table bad is damaged: {file.parent.name}/{file.name} has 100 bytes, but the")
     assert "mzshare sql 'ALTER TABLE bad RESNAPSHOT'" in raised.value.line
     assert statuses(filled)["bad"].startswith(f"damaged {file.parent.name}/{file.name} has 100 bytes")
     assert "RESNAPSHOT" in statuses(filled)["bad"]

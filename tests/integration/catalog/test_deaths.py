@@ -101,9 +101,7 @@ def test_a_table_that_is_alone_stalls_with_the_reason_and_whoever_waits_is_told_
     error = look(catalog, waiting)[question].error
     assert error is not None
     assert error.message == "table late is stalled: it died 5 times"
-    assert error.hint == (
-        "mzshare sql 'ALTER TABLE late RESUME', once the reason is gone; mzshare logs late tells more"
-    )
+    assert error.hint == ("mzshare sql 'ALTER TABLE late RESUME', when the cause is gone; mzshare logs late shows more")
     assert active(catalog) == []
     with catalog.write() as session:
         again = arrivals.resume_table(session, late)

@@ -100,9 +100,9 @@ def test_if_not_exists_names_the_difference(catalog: Catalog) -> None:
 def test_what_bears_a_name_that_was_taken_for_another_kind_is_told(catalog: Catalog) -> None:
     add_tables(catalog, add_source(catalog, "s"), "t")
     with catalog.read() as session:
-        with pytest.raises(UnknownItem, match="source 't' does not exist: it is a table"):
+        with pytest.raises(UnknownItem, match="'t' is a table, not a source"):
             items.find_source(session, ("public", "t"))
-        with pytest.raises(UnknownItem, match="table 's' does not exist: it is a source"):
+        with pytest.raises(UnknownItem, match="'s' is a source, not a table"):
             items.find_table(session, ("public", "s"))
 
 

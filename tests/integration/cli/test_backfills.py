@@ -178,7 +178,7 @@ def test_waiting_fails_at_once_with_the_backfills_error_and_waits_on_for_a_lost_
     arriving.start()
     arriving.end("lost", "its process is gone")
     line = arriving.wait_fails("--timeout", "0.5")
-    assert "public.late is backfilling, 3 ticks behind (its backfill was lost and has to be started again" in line
+    assert "public.late is backfilling, 3 ticks behind (its backfill was lost and must be started again" in line
     arriving.start()
     arriving.end("failed", "the topic cannot be read.")
     began = time.monotonic()
@@ -192,8 +192,8 @@ def test_waiting_fails_at_once_with_the_backfills_error_and_waits_on_for_a_lost_
     line = arriving.wait_fails("--timeout", "60")
     assert line == (
         "error: table public.late is stalled: the disk is full. "
-        "Try: mzshare sql 'ALTER TABLE public.late RESUME', once the reason is gone; "
-        "mzshare logs public.late tells more"
+        "Try: mzshare sql 'ALTER TABLE public.late RESUME', when the cause is gone; "
+        "mzshare logs public.late shows more"
     )
 
 
@@ -210,16 +210,16 @@ def test_a_new_generation_is_shown_beside_the_current_one_and_awaited(arriving: 
 
 def test_a_backfill_is_retired_by_the_names_of_its_tables(arriving: Arriving) -> None:
     backfill_id, cli = arriving.table().backfill_id, arriving.cli
-    assert cli.ok("retire", "t").out == "nothing was to be done: none of them ever had a backfill\n"
+    assert cli.ok("retire", "t").out == "nothing to do: none of these tables ever had a backfill\n"
     assert cli.ok("retire", "t", "-o", "json").json == []
     assert "table 'nope' does not exist" in cli.error("retire", "late", "nope")
     assert arriving.table().status == "backfilling", "all names are looked at first"
-    assert "it is a source" in cli.error("retire", "s")
+    assert "is a source, not a table" in cli.error("retire", "s")
 
-    assert cli.ok("retire", "late", "t", "public.late").out == f"retire backfill {backfill_id}: late had not arrived\n"
+    assert cli.ok("retire", "late", "t", "public.late").out == f"retire backfill {backfill_id}: not live yet: late\n"
     assert arriving.status()["reason"] == "its backfill was retired before the cutover"
     (again,) = cli.ok("retire", "late", "-o", "json").json
-    assert (again["action"], again["detail"], again["ok"]) == ("retire", "it is over", True)
+    assert (again["action"], again["detail"], again["ok"]) == ("retire", "it has ended", True)
     cli.ok("sql", "ALTER TABLE late RESUME")
     assert arriving.table().backfill_id not in (None, backfill_id)
 
@@ -235,23 +235,23 @@ def test_start_status_wait_and_retire_say_the_same_of_a_backfill_that_is_queued(
     assert [line.partition(" ")[0] for line in planned] == ["merge", "queue"]
     assert planned[1] == (
         f"queue backfill {merged} for public.one, public.two: queued, 1st of 1: "
-        "no more than 1 backfill may run at once (MZSHARE_MAX_BACKFILLS)"
+        "at most 1 backfill may run at once (MZSHARE_MAX_BACKFILLS)"
     )
     for name in ("one", "two"):
         row = arriving.status(name)
         assert (row["backfill"], row["queue_place"], row["queue_length"]) == (merged, 1, 1)
-        assert row["reason"] == "3 ticks behind, 0 of 3 offsets, queued, 1st of 1: it is started in its turn"
+        assert row["reason"] == "3 ticks behind, 0 of 3 offsets, queued, 1st of 1: it starts when its turn comes"
         assert row["hint"] == f"mzshare wait public.{name}"
     assert "public.two: 3 ticks behind, 0 of 3 offsets, queued, 1st of 1" in cli.ok("status", "s").out
     assert arriving.status()["queue_place"] is None, "it has an app"
     answer = cli("wait", "one", "--timeout", "0.5")
     assert answer.code == 1
-    assert "(queued, 1st of 1: it is started in its turn)" in answer.err
+    assert "(queued, 1st of 1: it starts when its turn comes)" in answer.err
 
-    assert cli.ok("retire", "one").out == f"retire backfill {merged}: one had not arrived; it goes on for two\n"
+    assert cli.ok("retire", "one").out == f"retire backfill {merged}: not live yet: one; it goes on for two\n"
     assert (arriving.status("one")["status"], arriving.status("one")["queue_place"]) == ("stalled", None)
     assert (arriving.status("two")["status"], arriving.status("two")["queue_place"]) == ("backfilling", 1)
-    assert cli.ok("retire", "two").out == f"retire backfill {merged}: two had not arrived\n"
+    assert cli.ok("retire", "two").out == f"retire backfill {merged}: not live yet: two\n"
     (shown,) = cli.ok("sql", "SELECT id, state FROM mz_backfills", "-o", "json").json
     assert shown["rows"] == [{"id": arriving.table().backfill_id, "state": "running"}]
 

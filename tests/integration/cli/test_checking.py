@@ -34,7 +34,7 @@ def test_a_whole_and_a_damaged_table_have_their_words_and_exit_codes(cli: Cli, f
     (file,) = Path(filled.root).glob("*-data-*/*.parquet")
     os.truncate(file, 50)
     damaged = cli("check", "t")
-    problem = f"{file.parent.name}/{file.name} has 50 bytes, where the log says"
+    problem = f"{file.parent.name}/{file.name} has 50 bytes, but the log says"
     assert damaged.code == 1
     assert damaged.out.startswith("t is damaged (4 log entries")
     assert f"\n  {problem}" in damaged.out
@@ -44,7 +44,7 @@ def test_a_whole_and_a_damaged_table_have_their_words_and_exit_codes(cli: Cli, f
 
     line = cli.error("read", "t")
     assert line.startswith(f"error: table t is damaged: {problem}")
-    assert "not foreseen" not in line
+    assert "is unexpected" not in line
     status = json.loads(cli.ok("status", "t", "-o", "json").out)
     assert (status[0]["status"], problem in status[0]["reason"]) == ("damaged", True)
     assert "'nope' does not exist" in cli.error("check", "nope")

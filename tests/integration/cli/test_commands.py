@@ -140,15 +140,15 @@ def test_doctor_finds_what_is_well_and_what_is_not(broker_cli: Cli) -> None:
     findings = {f["check"]: f for f in broker_cli.ok("doctor", "broker", "-o", "json").json}
     assert findings["storage"]["ok"] is True
     assert findings["compaction"]["ok"] is True
-    assert "will be made on first use" in str(findings["catalog"]["detail"])
+    assert "will be created on first use" in str(findings["catalog"]["detail"])
     assert "1 broker" in str(findings["connection broker"]["detail"])
-    assert re.fullmatch(r"local\[1\] starts and works, in [0-9.]+ s", str(findings["spark"]["detail"]))
+    assert re.fullmatch(r"local\[1\] starts and works; it took [0-9.]+ s", str(findings["spark"]["detail"]))
     assert not broker_cli.home.joinpath("a home 100% ünï 漢").exists(), "a look leaves nothing"
     broker_cli.env["MZSHARE_JARS"] = str(broker_cli.home / "no-jars")
     answer = broker_cli("doctor", "nosuch", "--no-spark", "-o", "json")
     assert answer.code == 1
     assert [f["check"] for f in answer.json if not f["ok"]] == ["jars", "connection nosuch"]
-    assert answer.err == "error: not well: jars, connection nosuch. Try: what the hints say\n"
+    assert answer.err == "error: these checks failed: jars, connection nosuch. Try: what the hints say\n"
 
 
 def test_doctor_tells_a_home_that_cannot_be_made_and_leaves_nothing_of_one_that_can(broker_cli: Cli) -> None:
@@ -160,7 +160,7 @@ def test_doctor_tells_a_home_that_cannot_be_made_and_leaves_nothing_of_one_that_
     place.unlink()
     findings = {f["check"]: f for f in broker_cli("doctor", "--no-spark", "-o", "json").json}
     assert findings["storage"]["ok"] is True
-    assert "will be made on first use" in str(findings["storage"]["detail"])
+    assert "will be created on first use" in str(findings["storage"]["detail"])
     assert 'version "' in str(findings["java"]["detail"])
     assert not place.exists()
 

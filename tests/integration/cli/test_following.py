@@ -34,14 +34,12 @@ def test_status_start_and_stop_before_anything_runs(broker_cli: Cli, topic: str)
     (status,) = broker_cli.ok("status", "-o", "json").json
     assert (status["name"], status["health"], status["lag"]) == ("public.s", "waiting", 3)
     assert broker_cli.ok("start", "s").out == (
-        "nothing was to be done, source public.s is waiting: it has no tables. "
+        "nothing to do, source public.s is waiting: it has no tables. "
         "Try: mzshare sql 'CREATE TABLE … FROM SOURCE public.s …'\n"
     )
     broker_cli.ok("sql", TABLE)
     assert broker_cli.ok("reconcile", "--dry-run").out == "start public.s: it should run\n"
-    assert broker_cli.ok("stop", "S").out == (
-        "nothing was to be done, source public.s is stopped: it was asked to stop\n"
-    )
+    assert broker_cli.ok("stop", "S").out == ("nothing to do, source public.s is stopped: it was asked to stop\n")
     assert broker_cli.ok("reconcile", "-o", "json").json == []
     (status,) = broker_cli.ok("status", "s", "-o", "json").json
     assert (status["name"], status["status"], status["lag"]) == ("public.t", "created", 3)
@@ -49,12 +47,12 @@ def test_status_start_and_stop_before_anything_runs(broker_cli: Cli, topic: str)
         "stopped", "it was asked to stop", None,
     )  # fmt: skip
     assert "stopped" in broker_cli.ok("status", "s").out
-    told = "error: source 't' does not exist: it is a table. Try: mzshare sql 'SHOW SOURCES'"
+    told = "error: 't' is a table, not a source. Try: mzshare sql 'SHOW SOURCES'"
     assert broker_cli.error("start", "t") == told
     assert broker_cli.error("logs", "s").startswith("error: nothing has run for 's' yet")
     assert "there is no source or table 'x'" in broker_cli.error("status", "x")
     for command in ("status", "wait", "start", "read"):
-        assert "'ingest-nope' is not a name: [schema.]name" in broker_cli.error(command, "ingest-nope")
+        assert "'ingest-nope' is not a name; write [schema.]name" in broker_cli.error(command, "ingest-nope")
     assert "there is no job, source or table 'ingest-nope'" in broker_cli.error("logs", "ingest-nope")
 
 
@@ -85,7 +83,7 @@ def test_reading_a_table_before_and_after_its_first_tick(broker_cli: Cli, topic:
         ["n", "b", "_mz_tick", "_mz_partition", "_mz_offset"], ["1", "a", "1", "0", "0"],
     ]  # fmt: skip
     assert "is not final yet" in broker_cli.error("read", "t", "--as-of", str(times[2] + 1))
-    assert "is no longer there, or never was" in broker_cli.error("read", "t", "--as-of", "1")
+    assert "which is gone or never was" in broker_cli.error("read", "t", "--as-of", "1")
     (progress,) = broker_cli.ok("read", "s", "-o", "json").json
     assert progress == {"partition": 0, "offset": 3, "tick": 3, "mz_timestamp": times[2]}
     assert broker_cli.error("read", "nobody").startswith("error: ")

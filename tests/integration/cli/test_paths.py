@@ -54,7 +54,7 @@ def test_a_table_that_nothing_was_written_to_is_told(cli: Cli, filled: Filled) -
     filled.table(filled.source("other"), "new", "id bigint")
     answer = cli.ok("path", "new")
     assert not Path(answer.out.strip()).exists()
-    assert answer.err == "note: nothing has been written to it yet\n"
+    assert answer.err == "note: nothing has been written to this table yet\n"
 
 
 @pytest.mark.parametrize(("section", "count"), [("pandas", 2), ("DuckDB", 2), ("Polars", 2)])

@@ -164,9 +164,9 @@ def test_an_error_says_what_a_name_is_if_it_is_something_else(sql: Session, topi
     with pytest.raises(UnknownItem, match=r"^nothing is named 'public.nope'$"):
         sql.run("SHOW CREATE nope")
     for statement in ("DROP SOURCE orders", "DROP SOURCE IF EXISTS orders", "SHOW CREATE SOURCE orders"):
-        with pytest.raises(UnknownItem, match=r"source 'public.orders' does not exist: it is a table"):
+        with pytest.raises(UnknownItem, match=r"'public.orders' is a table, not a source"):
             sql.run(statement)
-    with pytest.raises(UnknownItem, match="it is a table"):
+    with pytest.raises(UnknownItem, match="is a table, not a"):
         sql.run("ALTER SOURCE orders RESET (TRIGGER INTERVAL)")
     with pytest.raises(NameTaken) as taken:
         sql.run("CREATE TABLE IF NOT EXISTS s FROM SOURCE s FORMAT TEXT")
@@ -230,6 +230,6 @@ def test_a_topic_made_anew_before_the_first_table_is_refused(sql: Session, kafka
     sql.run(create_source(topic))
     delete_topic(kafka, topic)
     create_topic(kafka, name=topic)
-    with pytest.raises(UpstreamChanged, match="made anew"):
+    with pytest.raises(UpstreamChanged, match="created again"):
         sql.run("CREATE TABLE t FROM SOURCE s FORMAT TEXT")
     assert sql.names() == ["s"]

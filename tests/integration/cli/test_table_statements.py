@@ -123,7 +123,7 @@ def test_history_that_is_gone_is_told_before_anything_is_made(
     assert caught.value.reason == "history_gone"
     assert caught.value.message == (
         f"table 'public.late' cannot get its history: topic '{topic}', partition 1: the next offset to read is 0, but "
-        "the log begins at 1 now: 1 offsets are gone"
+        "the log now begins at 1: 1 offsets are gone"
     )
     assert "SNAPSHOT = false" in caught.value.hint
     assert "new source" in caught.value.hint
@@ -139,7 +139,7 @@ def test_a_topic_made_anew_is_no_history(sql: Session, kafka: EmbeddedKafka) -> 
     begin(sql, topic)
     delete_topic(kafka, topic)
     create_topic(kafka, 2, name=topic)
-    with pytest.raises(UpstreamChanged, match="made anew"):
+    with pytest.raises(UpstreamChanged, match="created again"):
         sql.run(TABLE.format("late"))
     assert sql.names() == ["s", "t"]
 
@@ -262,7 +262,7 @@ def test_a_new_table_has_nothing_to_heal(sql: Session, topic: str) -> None:
     for action, what in (("RESUME", "resume"), ("RESNAPSHOT", "read again")):
         with pytest.raises(NotResumable, match=f"joins at the next tick: there is nothing to {what}"):
             sql.run(f"ALTER TABLE t {action}")
-    with pytest.raises(UnknownItem, match="it is a source"):
+    with pytest.raises(UnknownItem, match="is a source, not a"):
         sql.run("ALTER TABLE s RESUME")
     with pytest.raises(UnknownItem, match="does not exist"):
         sql.run("ALTER TABLE nope RESNAPSHOT")
@@ -329,8 +329,8 @@ def test_a_dry_run_prints_the_plan(broker_cli: Cli, kafka: EmbeddedKafka) -> Non
             "about 80 kB\n"
             "     partition 0: offsets 0 to 49\n"
             "     partition 1: offsets 0 to 29\n"
-            "  2. follow: they get the ticks minted meanwhile, as they come\n"
-            "  3. cut over: public.a, public.b are live, each at the first tick that begins where it stands\n"
+            "  2. follow: they get the ticks that are minted meanwhile\n"
+            "  3. cut over: public.a, public.b become live, each at the first tick that begins at its position\n"
         )
         first, second = broker_cli.ok("sql", "--dry-run", "-o", "json", script).json
         assert first["plan"] == second["plan"]

@@ -34,7 +34,7 @@ def test_each_verdict_has_its_words_and_its_exit_code(
 ) -> None:
     exact = broker_cli.ok("verify", "good")
     assert exact.out.startswith(
-        "good is exact at tick 2: 9 rows and 1 errors are each there once, as upstream (0:0-10;"
+        "good is exact at tick 2: 9 rows and 1 errors match the upstream, each exactly once (0:0-10;"
     )
     record = json.loads(broker_cli.ok("verify", "good", "--all", "--output", "json").out)
     assert (record["verdict"], record["reason"], record["rows"], record["errors"]) == ("exact", None, 9, 1)
@@ -47,7 +47,7 @@ def test_each_verdict_has_its_words_and_its_exit_code(
     delete_records(kafka, pipeline.topic, {0: 3})
     gone = broker_cli("verify", "good")
     assert (gone.code, gone.out) == (
-        3, "good is unverifiable: partition 0 begins at offset 3 upstream by now, the range at 0\n",
+        3, "good is unverifiable: partition 0 now begins at offset 3 upstream, but the range begins at 0\n",
     )  # fmt: skip
     assert json.loads(broker_cli("verify", "good", "-o", "json").out)["verdict"] == "unverifiable"
 
@@ -60,5 +60,5 @@ def test_a_damaged_table_is_told_as_that(broker_cli: Cli, pipeline: Pipeline) ->
 
 
 def test_only_a_table_can_be_verified(broker_cli: Cli, pipeline: Pipeline) -> None:
-    assert "'s' does not exist: it is a source" in broker_cli.error("verify", "s")
+    assert "'s' is a source, not a table" in broker_cli.error("verify", "s")
     assert "'nope' does not exist" in broker_cli.error("verify", "nope")

@@ -87,7 +87,7 @@ def newest_hash(folder: Path, version: int) -> int:
 
 FILES: dict[str, tuple[Callable[[Path], object], str, bool]] = {
     "gone": (lambda d: first_file(d).unlink(), "is missing", False),
-    "cut off": (lambda d: os.truncate(first_file(d), 200), "has 200 bytes, where the log says", False),
+    "cut off": (lambda d: os.truncate(first_file(d), 200), "has 200 bytes, but the log says", False),
     "footer": (lambda d: flip(first_file(d), -30), "cannot be read: its footer is damaged", False),
     "pages": (lambda d: flip(first_file(d)), "", True),
 }
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_named(folder: Path, what: str) -> None:
     if is_deep:
         assert damages(folder, told) == [], "a look at footers does not see it"
     (found,) = damages(folder, told, deep=is_deep)
-    assert found.startswith((f"{name} {problem}", "its files hold other rows"))
+    assert found.startswith((f"{name} {problem}", "its files do not hold the rows"))
 
 
 LOGS: dict[str, tuple[Callable[[Path], object], str, str]] = {
@@ -109,8 +109,12 @@ LOGS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "cut off, under a checkpoint": (lambda d: os.truncate(entry(d, 5), 300), entry(Path(), 5).name, "no valid JSON"),
     "empty": (lambda d: os.truncate(entry(d, 23), 0), entry(Path(), 23).name, "holds no commit"),
     "gone in the middle": (lambda d: entry(d, 22).unlink(), entry(Path(), 22).name, "is missing"),
-    "gone at the end": (lambda d: entry(d, 24).unlink(), entry(Path(), 24).name, "the catalog knows of 1 ticks"),
-    "checkpoint": (lambda d: os.truncate(checkpoint(d, 19), 300), checkpoint(Path(), 19).name, "no checkpoint that"),
+    "gone at the end": (lambda d: entry(d, 24).unlink(), entry(Path(), 24).name, "the catalog knows 1 ticks"),
+    "checkpoint": (
+        lambda d: os.truncate(checkpoint(d, 19), 300),
+        checkpoint(Path(), 19).name,
+        "not a readable checkpoint",
+    ),
     "checkpoint gone": (lambda d: checkpoint(d, 19).unlink(), "_last_checkpoint", "points to checkpoint 19"),
     "pointer": (lambda d: (d / "_delta_log" / "_last_checkpoint").write_text("{"), "_last_checkpoint", "not whole"),
 }
@@ -129,9 +133,9 @@ def test_a_damaged_log_is_named(folder: Path, what: str) -> None:
 def test_a_log_that_carries_other_ticks_than_the_catalog_knows_is_told(folder: Path) -> None:
     told = known(folder)
     (other,) = damages(folder, Known({**told.ticks, 7: 12345}))
-    assert other.startswith(f"_delta_log/{entry(folder, 7).name} carries the tick at {time_of(7)}, where the catalog")
+    assert other.startswith(f"_delta_log/{entry(folder, 7).name} carries the tick at {time_of(7)}, but the catalog")
     assert damages(folder, Known(told.ticks, rows=told.rows + 1, hash=told.hash), deep=True) == [
-        f"its files hold {TICKS * ROWS} rows, where the catalog knows of {TICKS * ROWS + 1}"
+        f"its files hold {TICKS * ROWS} rows, but the catalog says {TICKS * ROWS + 1}"
     ]
     (differ,) = damages(folder, Known(told.ticks, rows=told.rows, hash=told.hash + 1), deep=True)
     assert "hashes differ" in differ
@@ -140,7 +144,7 @@ def test_a_log_that_carries_other_ticks_than_the_catalog_knows_is_told(folder: P
 def test_a_folder_that_is_gone_is_one_damage_not_many(folder: Path, tmp_path: Path) -> None:
     told = known(folder)
     folder.rename(tmp_path / "elsewhere")
-    assert damages(folder, told) == ["_delta_log is missing, with the folder that it is in"]
+    assert damages(folder, told) == ["_delta_log is missing, and so is its folder"]
 
 
 @pytest.mark.parametrize("what", ["cut off", "gone in the middle", "checkpoint"])

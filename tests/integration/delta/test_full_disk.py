@@ -57,7 +57,7 @@ def test_a_pass_without_room_says_whose_fault_it_is_and_leaves_no_file(tmp_path:
         with no_room(disk):
             result = run_pass(log.group(2, 2), due)
             assert (result.fault, bool(result.error)) == ("full", True)
-            with pytest.raises(StorageFault, match="has no room"):
+            with pytest.raises(StorageFault, match="has no free space"):
                 app.commit(log.group(2, 2), due, result, time.time())
             assert not unnamed(disk, MEMBER.data, MEMBER.errors)
         log.follow(finish(app, log.group(2, 2), due))
@@ -147,7 +147,7 @@ def test_compaction_is_put_off_without_room(tmp_path: Path) -> None:
         collection = new_collection(disk)
         for tick in range(1, 5):
             write_tick(collection, tick)
-        with no_room(disk), pytest.raises(StorageFault, match="has no room"):
+        with no_room(disk), pytest.raises(StorageFault, match="has no free space"):
             compact(collection, min_files=2)
         assert not unnamed(disk, NAME)
         assert compact(collection, min_files=2).done

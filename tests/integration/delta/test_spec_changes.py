@@ -143,4 +143,4 @@ def test_a_tick_that_was_written_with_another_spec_is_found(house: House) -> Non
     house.app.store.members = lambda number=None: members(tick.number + 1)  # type: ignore[method-assign]
     house.app.finish_pending()
     (damage,) = check_table(house.catalog, house.root, house.table, deep=True).damages
-    assert "the sums of their hashes differ" in damage.problem
+    assert "the sums of the hashes differ" in damage.problem

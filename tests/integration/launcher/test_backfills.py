@@ -49,7 +49,7 @@ def test_a_backfill_runs_beside_the_ingestion_app_until_its_tables_are_cut_over(
     home.follow(source_id, backfill_id)
     (arm,) = reconciler.plan()
     assert isinstance(arm, Arm)
-    assert arm.why == "public.a, public.b may be cut over"
+    assert arm.why == "public.a, public.b can be cut over"
     assert home.table("a").status == "backfilling", "a plan changes nothing"
     assert done(reconciler.run()) == [("arm", "public.s")]
     assert (home.table("a").status, home.table("b").status) == ("converging", "converging")
@@ -98,7 +98,7 @@ def test_a_lost_backfill_has_its_own_back_off_and_the_ingestion_app_goes_on(home
     wait_until(lambda: not home.is_alive(backfill), 120, "it to be dead")
     assert done(reconciler.run()) == [("lost", subject), ("wait", subject)]
     (lost,) = home.jobs(source_id, "backfill")
-    assert (lost.state, lost.error) == ("lost", "its process is gone; its last words: a stand-in moves no data")
+    assert (lost.state, lost.error) == ("lost", "its process is gone; its last message: a stand-in moves no data")
     (wait,) = [action for action in reconciler.plan() if isinstance(action, Wait)]
     assert 0 < wait.seconds <= 5
     assert home.health(source_id) == "running", "the source itself is not lost"
@@ -124,7 +124,7 @@ def test_a_backfill_whose_heart_stands_still_is_replaced(home: Home) -> None:
 
     wait_until(replaced, 120, "the frozen app to be replaced", every=0.2)
     assert not home.is_alive(job), "it was killed before another one was started"
-    assert "heart stands still" in (home.jobs(source_id, "backfill")[1].error or "")
+    assert "heartbeat has stopped" in (home.jobs(source_id, "backfill")[1].error or "")
     home.running(source_id, "backfill")
 
 
@@ -190,7 +190,7 @@ def test_an_app_that_dies_time_after_time_is_given_up_table_by_table(home: Home)
         assert table.status == "stalled"
         assert table.reason == (
             f"the app of its backfill died {DEATHS} times in a row: "
-            "its process is gone; its last words: no memory is left"
+            "its process is gone; its last message: no memory is left"
         )
         job = find_log(home.catalog, home.launchers, name).job_id
         assert [j.backfill_id != shared for j in home.jobs(source_id, "backfill") if j.id == job] == [True]
@@ -211,13 +211,13 @@ def test_a_retired_backfill_is_stopped_and_nothing_of_it_is_left_but_its_log(hom
     subject, reconciler = f"backfill {backfill_id}", home.reconciler()
     outcomes = reconciler.retire(backfill_id)
     assert done(outcomes, "retire", "stop", "tidy") == [("retire", subject), ("stop", subject), ("tidy", subject)]
-    assert outcomes[0].detail == "late had not arrived"
+    assert outcomes[0].detail == "not live yet: late"
     assert not home.is_alive(job)
     assert [path.name for path in Path(job.folder).iterdir()] == ["log"]
     table = home.table("late")
     assert (table.status, table.reason) == ("stalled", "its backfill was retired before the cutover")
 
-    assert [(o.action, o.detail) for o in reconciler.retire(backfill_id)] == [("retire", "it is over")]
+    assert [(o.action, o.detail) for o in reconciler.retire(backfill_id)] == [("retire", "it has ended")]
     assert done(reconciler.run(at_once=True)) == [], "nobody starts it again"
     with pytest.raises(UnknownItem):
         reconciler.retire(BackfillId("b-nope"))

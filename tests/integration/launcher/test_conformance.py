@@ -293,7 +293,7 @@ def test_a_job_of_a_launcher_that_is_not_installed_is_as_one_of_another_machine(
         find_log(home.catalog, home.launchers, "s")
     home.set_desired(source_id, "stopped")
     (outcome,) = home.reconciler(stop_seconds=0.1, term_seconds=0.1).run(only=source_id)
-    assert (outcome.ok, outcome.detail) == (False, f"job {theirs} on another machine was asked to end and has not yet")
+    assert (outcome.ok, outcome.detail) == (False, f"job {theirs} on another machine was asked to stop and still runs")
 
 
 def test_a_launcher_that_nobody_has_registered_starts_nothing_and_is_told_at_once(home: Home) -> None:

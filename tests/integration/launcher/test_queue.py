@@ -118,7 +118,7 @@ def test_they_get_an_app_in_turn_as_others_end_and_one_that_cannot_start_goes_to
     assert [verb for verb, _ in done(reconciler.run())] == ["start", "queue", "queue", "queue"]
     assert [status(home, name).queue_place for name in "abcd"] == [None, 1, 2, 3]
     c_is = status(home, "c")
-    assert c_is.held_up == "queued, 2nd of 3: it is started in its turn"
+    assert c_is.held_up == "queued, 2nd of 3: it starts when its turn comes"
     assert (c_is.hint, c_is.queue_length) == ("mzshare wait public.c", 3)
     assert await_backfills(home.catalog, [home.table("c").id], timeout=0, poll=1).queued == {c: "queued, 2nd of 3"}
     hurried = home.reconciler(max_backfills=1).run(only=fourth, at_once=True)
@@ -170,7 +170,7 @@ def test_tables_that_were_merged_are_retired_by_those_who_asked_for_them(home: H
     reconciler.run()
     (job,) = running(home)
     (outcome,) = retire_backfills(home.catalog, reconciler, [home.table("mine").id])
-    assert outcome.detail == "mine had not arrived; it goes on for theirs"
+    assert outcome.detail == "not live yet: mine; it goes on for theirs"
     assert (home.table("mine").status, home.table("theirs").status) == ("stalled", "backfilling")
     assert [one.id for one in running(home)] == [job.id]
     assert not home.jobs(source_id, "backfill")[0].stop_requested

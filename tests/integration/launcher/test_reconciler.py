@@ -124,7 +124,7 @@ def test_an_app_that_does_not_look_is_told_by_a_signal(home: Home) -> None:
     home.running(source_id)
     home.set_desired(source_id, "stopped")
     (outcome,) = home.reconciler(stop_seconds=0.3).run()
-    assert "ended when told again" in outcome.detail
+    assert "ended after a second request" in outcome.detail
     assert home.jobs(source_id)[0].state == "stopped"
 
 
@@ -136,7 +136,7 @@ def test_an_app_that_listens_to_nothing_is_killed_with_all_its_children(home: Ho
     assert children
     home.set_desired(source_id, "stopped")
     (outcome,) = home.reconciler(stop_seconds=0.3, term_seconds=0.3).run()
-    assert "did not stop when asked and was killed" in outcome.detail
+    assert "did not stop on request and was killed" in outcome.detail
     assert not home.is_alive(job)
     wait_until(lambda: not any(_lives(child) for child in children), 120, "the children to be gone")
     assert home.jobs(source_id)[0].state == "stopped"
@@ -153,7 +153,7 @@ def test_what_was_lost_is_noted_waits_for_its_back_off_and_is_started_again(home
     assert done(reconciler.run()) == [("lost", "public.s"), ("wait", "public.s")]
     lost = home.jobs(source_id)[0]
     assert lost.state == "lost"
-    assert lost.error == "its process is gone; its last words: a stand-in moves no data"
+    assert lost.error == "its process is gone; its last message: a stand-in moves no data"
     assert not any(_lives(child) for child in children), "what the driver left behind is gone too"
     assert CatalogTickStore(home.catalog, source_id).lease().job_id is None, "nobody waits for the dead"
 
@@ -201,7 +201,7 @@ def test_an_app_whose_heart_stands_still_is_replaced(home: Home) -> None:
     wait_until(replaced, 120, "the frozen app to be replaced", every=0.2)
     assert not home.is_alive(job), "it was killed before another one was started"
     assert home.jobs(source_id)[1].state == "lost"
-    assert "heart stands still" in (home.jobs(source_id)[1].error or "")
+    assert "heartbeat has stopped" in (home.jobs(source_id)[1].error or "")
     home.running(source_id)
 
 

@@ -82,7 +82,7 @@ def test_what_cannot_be_added(old: OldStyle) -> None:
     with pytest.raises(OutputNameTaken, match=r"'public.t' cannot name the subsource of auction.users") as name:
         old.run(add("a", ("users", "t")))
     assert name.value.hint == "ADD SUBSOURCE auction.users AS another name"
-    with pytest.raises(NotPossible, match=r"source public.n has tables, and no subsources") as new:
+    with pytest.raises(NotPossible, match=r"source public.n has tables, not subsources") as new:
         old.run(add("n", ("bids", "b3")))
     assert "CREATE TABLE public.b3 FROM SOURCE public.n (REFERENCE auction.bids)" in new.value.hint
     with pytest.raises(NotPossible, match="LOAD GENERATOR COUNTER has one output"):
@@ -135,16 +135,16 @@ def test_what_cannot_be_dropped(old: OldStyle) -> None:
         old.run(take("a", "bids"))
     with pytest.raises(StillUsed, match="view v"):
         old.run(drop("bids"))
-    with pytest.raises(NotPossible, match=r"subsource public.b_bids is not of source public.a") as other:
+    with pytest.raises(NotPossible, match=r"subsource public.b_bids does not belong to source public.a") as other:
         old.run(take("a", "b_bids"))
     assert "ALTER SOURCE b DROP SUBSOURCE b_bids" in other.value.hint
-    with pytest.raises(UnknownItem, match="it is a table"):
+    with pytest.raises(UnknownItem, match="is a table, not a"):
         old.run(take("a", "t"))
     with pytest.raises(UnknownItem, match="does not exist"):
         old.run(take("a", "nobody"))
-    with pytest.raises(UnknownItem, match="it is a subsource"):
+    with pytest.raises(UnknownItem, match="is a subsource, not a"):
         old.run(drop("bids", "table"))
-    with pytest.raises(NotPossible, match="a_progress is the progress of source a and goes with it"):
+    with pytest.raises(NotPossible, match="a_progress is the progress of source a and is dropped with it"):
         old.run(drop("a_progress"))
     (none,) = old.run(take("a", "nobody", if_exists=True))
     assert "nothing to drop" in none.message
@@ -248,7 +248,7 @@ def test_a_source_of_one_output_is_known_by_its_name_whatever_it_becomes(old: Ol
 def test_old_syntax_has_no_options_of_tables(old: OldStyle) -> None:
     old.run(auction("a"), generator())
     for name in ("bids", "c"):
-        with pytest.raises(NotPossible, match=f"{name} is no table"):
+        with pytest.raises(NotPossible, match=f"{name} is not a table"):
             old.run(sql.AlterTableSet(named(name), {"retain_history_seconds": 60}))
 
 

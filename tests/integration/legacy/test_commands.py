@@ -49,8 +49,8 @@ def test_reading_by_name(cli: Cli) -> None:
 def test_commands_that_take_a_source_or_a_table(cli: Cli) -> None:
     assert "nothing has run for 'c' yet" in cli.error("logs", "c")
     assert "nothing has run for 'b' yet" in cli.error("logs", "b")
-    assert "'b' does not exist: it is a subsource" in cli.error("start", "b")
+    assert "'b' is a subsource, not a source" in cli.error("start", "b")
     waited = cli("wait", "c", "--timeout", "0.1")
     assert waited.code != 0
     assert "c is not live after 0.1 s" in waited.err
-    assert "'a' does not exist: it is a source" in cli.error("verify", "a")
+    assert "'a' is a source, not a table" in cli.error("verify", "a")

@@ -148,7 +148,7 @@ REFUSED: dict[str, tuple[sql.CreateSource, type[MzShareError], str]] = {
     "progress as a subsource": (auction("a", progress="bids"), OutputNameTaken, "progress of source public.a"),
     "reserved": (for_tables("a", ("bids", "mz_internal.b")), TerminalError, "reserved"),
     "unknown column": (auction("a", text_columns=("bids.price",)), UnknownColumn, "has no column 'price'"),
-    "column of nobody": (auction("a", text_columns=("amount",)), BadExport, "may be any output's"),
+    "column of nobody": (auction("a", text_columns=("amount",)), BadExport, "may belong to any output"),
     "column of another": (
         for_tables("a", ("bids", ""), exclude_columns=("users.name",)), ReferenceMissing, "no reference users"
     ),
@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[sql.CreateSource, type[MzShareError], str]] = {
             generator("counter").spec.model_copy(update={"legacy": sql_legacy("all_tables")}),
         ),
         NotPossible,
-        "FOR ALL TABLES needs several outputs, and LOAD GENERATOR COUNTER has one",
+        "FOR ALL TABLES needs several outputs, but LOAD GENERATOR COUNTER has one",
     ),
 }  # fmt: skip
 
@@ -228,7 +228,7 @@ OTHER = {
     "names": (for_tables("a", ("bids", "b")), for_tables("a", ("bids", "c")), "tables: it has"),
     "progress": (auction(), auction(progress="p"), "progress is None, not 'public.p'"),
     "columns": (auction(), auction(exclude_columns=("bids.id",)), "exclude_columns"),
-    "syntax": (new_source("a"), auction("a"), "it has tables alone"),
+    "syntax": (new_source("a"), auction("a"), "it has only tables"),
     "generator": (generator(), generator("key_value"), "generator is 'counter', not 'key_value'"),
 }
 
@@ -259,5 +259,5 @@ def test_ids_are_never_given_twice(old: OldStyle) -> None:
 
 
 def test_kafka_has_one_output(old: OldStyle) -> None:
-    with pytest.raises(NotPossible, match="FOR ALL TABLES needs several outputs, and KAFKA has one"):
+    with pytest.raises(NotPossible, match="FOR ALL TABLES needs several outputs, but KAFKA has one"):
         old.run(kafka("t", None, shape="all_tables"))

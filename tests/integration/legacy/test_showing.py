@@ -93,7 +93,7 @@ def test_parts_are_shown_as_the_statements_of_subsources(old: OldStyle) -> None:
         " OF SOURCE public.a WITH (PROGRESS);"
     )
     for shown in (bids, progress):
-        with pytest.raises(NotPossible, match="CREATE SUBSOURCE is how a subsource is shown"):
+        with pytest.raises(NotPossible, match="CREATE SUBSOURCE only shows a subsource"):
             old.sql((shown.rows or [{}])[0]["create_sql"])
 
 
@@ -169,7 +169,7 @@ REPLACED = {
 def test_old_syntax_is_refused_with_the_new_statements_which_work(old: OldStyle) -> None:
     force(old, True)
     for text, instead in REPLACED.items():
-        with pytest.raises(OldSyntax, match="is old syntax, which force_source_table_syntax refuses") as told:
+        with pytest.raises(OldSyntax, match="not allowed while force_source_table_syntax is true") as told:
             old.sql(text)
         assert told.value.instead == instead
         assert "; ".join(instead) in told.value.hint

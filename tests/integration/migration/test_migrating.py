@@ -143,7 +143,7 @@ def test_subsources_become_tables_of_the_same_name_and_id(catalog: Catalog) -> N
     assert source.id == source_id
     assert source.spec == AUCTION.model_copy(update={"legacy": None})
     assert (reads(catalog, view), view_text(catalog, view)) == ({bids}, query)
-    assert "no collection of the source itself" in report.sources[0].notes[0]
+    assert "the source itself has no collection" in report.sources[0].notes[0]
 
 
 @on_one

@@ -77,7 +77,7 @@ def test_a_dry_run_changes_nothing_and_says_what_is_done(everything: Catalog) ->
     before = definitions(everything)
     planned = run(everything, ALL, Run())
     assert definitions(everything) == before
-    assert planned.next == "--apply does it"
+    assert planned.next == "--apply carries the plan out"
     done = do(everything)
     assert [one.objects for one in planned.sources] == [one.objects for one in done.sources]
 
@@ -237,7 +237,7 @@ def test_a_dropped_subsource_does_not_come_back(everything: Catalog) -> None:
     with everything.write() as session:
         items.drop_table(session, users.id)
     (report,) = do(everything, "rollback", Wanted("auction")).sources
-    assert report.notes == (f"subsource users ({users.id}) was dropped since: it does not come back",)
+    assert report.notes == (f"subsource users ({users.id}) was dropped since, and does not come back",)
     assert item(everything, ("public", "bids")).kind == "subsource"
 
 
@@ -261,7 +261,7 @@ def test_what_cannot_be_meant_is_told(everything: Catalog) -> None:
         "nope": "there is no source 'nope'",
         "u99": "there is no source 'u99'",
         "v": "'v' is a view",
-        "bids": "'bids' is a subsource: it is migrated with its source. Try: mzshare migrate auction",
+        "bids": "'bids' is a subsource: migrate its source instead. Try: mzshare migrate auction",
         "a b": "is not a name",
         "": "name one source, or a pattern, or all",
     }.items():
@@ -278,7 +278,7 @@ def test_a_failure_stops_the_rest_or_not(everything: Catalog) -> None:
     change_spec(everything)
     report = run(everything, ALL, Run("rollback", apply=True))
     assert [one.state for one in report.sources] == ["failed", "pending", "pending"]
-    assert "what is done is not done twice" in report.next
+    assert "it does nothing twice" in report.next
     report = run(everything, ALL, Run("rollback", apply=True, stop_on_first_failure=False))
     assert [one.state for one in report.sources] == ["failed", "done", "done"]
 
@@ -288,5 +288,5 @@ def test_batches_start_while_the_window_is_open(everything: Catalog) -> None:
     opened = iter([True, False])
     report = do(everything, batch_size=2, may_start=lambda: next(opened))
     assert [one.state for one in report.sources] == ["done", "done", "pending"]
-    assert report.next == "the same again goes on with what is pending"
+    assert report.next == "run the same command again: it goes on with what is pending"
     assert [one.state for one in do(everything).sources] == ["already", "already", "done"]

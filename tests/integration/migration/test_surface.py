@@ -46,7 +46,7 @@ def test_the_command(home: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
     before = definitions(home)
     told = cli(capsys, "--all")
     assert "  source orders (u1) becomes source orders_source (u1)\n    - CREATE SOURCE public.orders (" in told
-    assert told.endswith("next: --apply does it\n")
+    assert told.endswith("next: --apply carries the plan out\n")
     assert definitions(home) == before
     report = json.loads(cli(capsys, "orders", "--apply", "--output", "json"))
     assert (report["dry_run"], report["counts"]["done"], len(report["sources"])) == (False, 1, 1)

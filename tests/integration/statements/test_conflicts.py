@@ -46,7 +46,7 @@ def test_a_statement_that_was_overtaken_is_to_be_run_again(sql: Session, text: s
     sql.run(AUCTION + "CREATE SOURCE c FROM LOAD GENERATOR COUNTER; CREATE TABLE there FROM SOURCE c;")
     with overtaken(sql, by) as catalog, pytest.raises(ChangedMeanwhile, match="while this ran") as raised:
         execute_script(catalog, f"BEGIN; CREATE SCHEMA other; {text}; COMMIT", sql.connections)
-    assert raised.value.hint == "the same statement again"
+    assert raised.value.hint == "run the same statement again"
     assert "other" not in {row["name"] for row in sql.rows("SHOW SCHEMAS")}, "all or nothing"
 
 

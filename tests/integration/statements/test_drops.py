@@ -63,10 +63,10 @@ def test_a_view_that_is_gone_holds_nothing_back(sql: Session) -> None:
 def test_what_is_of_another_kind_is_not_dropped(sql: Session) -> None:
     sql.run(SCENE)
     for text, told in (
-        ("DROP TABLE v", "it is a view"),
-        ("DROP VIEW t", "it is a table"),
-        ("DROP SOURCE t", "it is a table"),
-        ("DROP TABLE IF EXISTS a", "it is a source"),
+        ("DROP TABLE v", "is a view, not a"),
+        ("DROP VIEW t", "is a table, not a"),
+        ("DROP SOURCE t", "is a table, not a"),
+        ("DROP TABLE IF EXISTS a", "is a source, not a"),
         ("DROP VIEW nope", "does not exist"),
     ):
         with pytest.raises((UnknownItem, TerminalError), match=told):

@@ -53,10 +53,10 @@ def test_what_cannot_be_renamed_or_swapped(sql: Session) -> None:
         ("ALTER TABLE t RENAME TO u", NameTaken, "it is a table"),
         ("ALTER TABLE t RENAME TO v", NameTaken, "it is a view"),
         ("ALTER TABLE t RENAME TO t", NameTaken, "already exists"),
-        ("ALTER SOURCE t RENAME TO x", UnknownItem, "it is a table"),
+        ("ALTER SOURCE t RENAME TO x", UnknownItem, "is a table, not a"),
         ("ALTER VIEW nope RENAME TO x", TerminalError, "view 'public.nope' does not exist"),
         ("ALTER TABLE t SWAP WITH t", StatementError, "with itself"),
-        ("ALTER TABLE t SWAP WITH v", UnknownItem, "it is a view"),
+        ("ALTER TABLE t SWAP WITH v", UnknownItem, "is a view, not a"),
         ("ALTER TABLE t SWAP WITH nope", UnknownItem, "nope"),
         ("ALTER TABLE t SWAP WITH mz_internal.u1", UnknownItem, "mz_internal"),
     ):

@@ -185,8 +185,8 @@ STALE: list[tuple[str, Callable[[Session], object], str]] = [
     ("swap", run("DROP TABLE u"), "table 'public.u' does not exist"),
     ("swap", run(f"ALTER TABLE u RENAME TO v; {TABLE.format('u')}"), "public.u was u3, and is u4 now"),
     ("forced swap", run("DROP TABLE t"), "table 'public.t' does not exist"),
-    ("swap schemas", run(TABLE.format("y.more")), "table y.more has come to its schema"),
-    ("swap schemas", run("DROP TABLE x.t"), "table x.t has left its schema"),
+    ("swap schemas", run(TABLE.format("y.more")), "table y.more was added to its schema"),
+    ("swap schemas", run("DROP TABLE x.t"), "table x.t is no longer in its schema"),
     ("swap schemas", run("DROP SCHEMA y CASCADE"), "schema 'y' does not exist"),
     ("swap schemas", stall("x.t"), "table x.t was live, 0 ticks (0 offsets) behind, and is stalled"),
 ]
@@ -205,7 +205,7 @@ def test_a_plan_that_somebody_has_overtaken_is_refused(
         execute(sql, planned)
     assert change in refused.value.message
     assert "is out of date: " in refused.value.message
-    assert refused.value.hint == "the same statement again, which makes a new plan"
+    assert refused.value.hint == "run the same statement again; it makes a new plan"
     assert dump(sql) == before
 
 

@@ -78,10 +78,10 @@ def test_the_command_lists_them_and_prints_statements_that_run(sql: Session, tmp
         assert f"CREATE TABLE {free if '.' in free else f'public.{free}'} FROM SOURCE" in out, "no name is taken"
         sql.run(out)
     code, _, err = command(sql, tmp_path, "a", "--schema", "nope")
-    assert (code, err) == (1, "error: source a offers nothing in a schema 'nope'. Try: one of auction\n")
+    assert (code, err) == (1, "error: source a has no references in a schema 'nope'. Try: one of auction\n")
     code, _, err = command(sql, tmp_path, "bids")
     assert code == 1
-    assert "source 'bids' does not exist: it is a table" in err
+    assert "'bids' is a table, not a source" in err
 
 
 def test_a_source_is_refreshed_in_the_transaction_that_makes_it(sql_on_both: Session) -> None:

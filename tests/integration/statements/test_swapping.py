@@ -45,7 +45,7 @@ def test_a_table_that_is_still_filled_takes_no_name(sql: Session) -> None:
         assert isinstance(error, NotLiveYet), "it will be there by itself: a retry makes sense"
         assert "table orders_v2 is backfilling, 1 tick (7 offsets) behind, 0 of 7 offsets" in error.message
         assert "table orders is" not in error.message
-        assert error.hint.startswith("mzshare wait orders_v2 --for live; or, all the same, mzshare sql 'ALTER TABLE ")
+        assert error.hint.startswith("mzshare wait orders_v2 --for live; or, to swap anyway, mzshare sql 'ALTER TABLE ")
         assert error.hint.endswith(" FORCE'")
 
 

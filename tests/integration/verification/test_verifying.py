@@ -143,7 +143,9 @@ def test_a_certificate_that_tells_something_else_is_found(kafka: EmbeddedKafka, 
     table_id = backfilled(kafka, pipeline)
     with pipeline.catalog.write() as session:
         session.query(CertificateRow).update({"data_hash": "0" * 31 + "1"})
-    with pytest.raises(VerificationFailed, match="72 rows and 8 errors, the range holds 72 and 8, with other hashes"):
+    with pytest.raises(
+        VerificationFailed, match="72 rows and 8 errors, but the range holds 72 and 8, with different hashes"
+    ):
         pipeline.verify(table_id)
 
 
@@ -159,7 +161,7 @@ def test_a_certificate_is_compared_by_its_own_version(
     monkeypatch.setitem(VERSIONS, 2, later)  # type: ignore[arg-type]
     with pipeline.catalog.write() as session:
         session.query(CertificateRow).update({"hash_version": 2})
-    with pytest.raises(VerificationFailed, match="with other hashes"):
+    with pytest.raises(VerificationFailed, match="with different hashes"):
         pipeline.verify(table_id)
 
     with pipeline.catalog.write() as session:
@@ -214,7 +216,7 @@ def test_what_retention_removed_is_unverifiable_and_no_failure(kafka: EmbeddedKa
     delete_records(kafka, pipeline.topic, {1: 10})
     verified = pipeline.verify(table_id)
     assert (verified.verdict, verified.partitions) == ("unverifiable", ())
-    assert verified.reason == "partition 1 begins at offset 10 upstream by now, the range at 0"
+    assert verified.reason == "partition 1 now begins at offset 10 upstream, but the range begins at 0"
 
 
 def test_a_topic_made_anew_is_unverifiable(kafka: EmbeddedKafka, open_pipeline: Open) -> None:
@@ -227,7 +229,7 @@ def test_a_topic_made_anew_is_unverifiable(kafka: EmbeddedKafka, open_pipeline: 
     send(kafka, pipeline.topic, 20)
     verified = pipeline.verify(table_id)
     assert verified.verdict == "unverifiable"
-    assert "deleted and made anew" in (verified.reason or "")
+    assert "deleted and created again" in (verified.reason or "")
 
 
 def test_rows_that_a_compacted_topic_lost_are_unverifiable(kafka: EmbeddedKafka, open_pipeline: Open) -> None:
@@ -246,7 +248,7 @@ def test_rows_that_a_compacted_topic_lost_are_unverifiable(kafka: EmbeddedKafka,
     client.incremental_alter_configs([resource])[resource].result(30)
     verified = pipeline.verify(table_id)
     assert (verified.verdict, verified.rows) == ("unverifiable", 4)
-    assert verified.reason == "the table has rows that are not upstream (1), as the topic is compacted"
+    assert verified.reason == "the table has rows that are not upstream (1), because the topic is compacted"
 
 
 def test_a_table_without_a_tick_cannot_be_verified_yet(kafka: EmbeddedKafka, open_pipeline: Open) -> None:

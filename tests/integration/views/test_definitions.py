@@ -161,9 +161,9 @@ REFUSED: list[tuple[str, type[MzShareError], str]] = [
     ("SELECT id > ALL (SELECT n FROM s) FROM orders", BadQuery, "not supported"),
     ("SELECT id = ANY (SELECT 1) FROM orders", BadQuery, "ANY takes an array"),
     ("SELECT initcap(note) FROM orders", BadQuery, "function initcap"),
-    ("SELECT substring(note from 'a.b') FROM orders", BadQuery, "substring takes places, not a pattern"),
+    ("SELECT substring(note from 'a.b') FROM orders", BadQuery, "substring takes positions, not a pattern"),
     ("SELECT extract(dow FROM now())", BadQuery, "EXTRACT takes YEAR"),
-    ("SELECT x FROM (ARRAY[2, 1]) AS g(x)", BadQuery, "not understood"),
+    ("SELECT x FROM (ARRAY[2, 1]) AS g(x)", BadQuery, "does not understand"),
     ("SELECT count(*) FILTER (WHERE id > 1) OVER (ORDER BY id) FROM orders", BadQuery, "FILTER with OVER"),
     ("SELECT FROM WHERE", BadQuery, "cannot be read"),
 ]

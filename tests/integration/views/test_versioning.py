@@ -106,7 +106,7 @@ def test_nothing_that_was_there_before_is_taken_for_the_new_table(
 ) -> None:
     """A name that is taken is refused, and a teardown drops only what is newer than its plan."""
     _, new, _ = planned
-    with pytest.raises(TerminalError, match=r"there is a table .* already"):
+    with pytest.raises(TerminalError, match=r"a table .* exists already"):
         plan_swap(catalog, LIVE)
     assert "nothing to drop" in drop_unless_live(catalog, LIVE, NEXT, last_id=new)
     assert name_of(catalog, new) == 'Odd "T__next'
@@ -136,14 +136,14 @@ def test_what_cannot_be_swapped_is_told(catalog: Catalog, tables: tuple[ItemId, 
     name_of_live = name_of(catalog, old)
     with pytest.raises(TerminalError, match="neither is u99"):
         swap_once(catalog, LIVE, '"Odd ""T__next"', new_id="u99")
-    with pytest.raises(TerminalError, match=f"is {old} now, and was u99 when its replacement was planned"):
+    with pytest.raises(TerminalError, match=f"is now {old}, but was u99 when its replacement was planned"):
         swap_once(catalog, LIVE, NEXT, new_id=new, old_id="u99", force=True)
     assert name_of(catalog, old) == name_of_live
     with pytest.raises(UnknownItem):
         swap_once(catalog, LIVE, "nobody", new_id=new)
     with pytest.raises(UnknownItem):
         plan_swap(catalog, "nobody")
-    with pytest.raises(TerminalError, match="which table shall be"):
+    with pytest.raises(TerminalError, match="it is not clear which table gets the name"):
         plan_rollback(catalog, LIVE)
     filled.table(filled.source("s2"), long := "x" * 250, "id bigint")
     with pytest.raises(TerminalError, match="the limit is 255"):
@@ -182,6 +182,6 @@ def test_what_has_stalled_is_replaced_or_rolled_back_from_and_takes_no_name_itse
     for _ in range(2):
         with pytest.raises(NotLive, match=r"is stalled \(full\)") as refused:
             swap_once(catalog, LIVE, back.keep_as, new_id=new, keep_as=plan.keep_as)
-        assert refused.value.hint.endswith("or, all the same, force")
+        assert refused.value.hint.endswith("or, to swap anyway, force")
     assert name_of(catalog, old) == 'Odd "T'
     assert swap_once(catalog, LIVE, back.keep_as, new_id=new, keep_as=plan.keep_as, force=True).changed

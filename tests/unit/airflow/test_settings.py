@@ -85,7 +85,7 @@ def test_the_test_button_tells_what_is_wrong(monkeypatch: pytest.MonkeyPatch, tm
 
     well, told = test(f'{{"home": "{tmp_path / "home"}"}}')
     assert well, told
-    assert "will be made on first use" in told
+    assert "will be created on first use" in told
     assert not (tmp_path / "home").exists()
     MzShareHook("c").ensure_catalog()
     assert "has schema" in test(f'{{"home": "{tmp_path / "home"}"}}')[1]

@@ -47,12 +47,12 @@ def raising(error: BaseException) -> Callable[..., Any]:
         (
             BadSetting("MZSHARE_MASTER", "yarn", "local[N]"),
             2,
-            "MZSHARE_MASTER cannot be 'yarn': it takes local[N]. Try: unset MZSHARE_MASTER, or set it right",
+            "MZSHARE_MASTER cannot be 'yarn': it takes local[N]. Try: unset MZSHARE_MASTER, or correct it",
         ),
         (
             PermissionError(13, "Permission denied", "/somewhere/x"),
             1,
-            "/somewhere/x: Permission denied. Try: look at the file's place and rights",
+            "/somewhere/x: Permission denied. Try: check the file's path and permissions",
         ),
     ],
 )
@@ -69,10 +69,8 @@ def test_an_unforeseen_error_is_one_line_and_a_private_report(home: Path, capsys
     assert run([], raising(ZeroDivisionError("by zero\nand more"))) == 1
     (line,) = capsys.readouterr().err.splitlines()
     (report,) = (home / "logs").iterdir()
-    assert (
-        line
-        == f"error: ZeroDivisionError: by zero. This was not foreseen; the details are in {report}. Try: mzshare doctor"
-    )
+    told = f"This error is unexpected; the details are in {report}. Try: mzshare doctor"
+    assert line == f"error: ZeroDivisionError: by zero. {told}"
     assert "Traceback" in report.read_text()
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
@@ -114,8 +112,8 @@ def test_control_characters_of_a_message_do_not_reach_the_terminal(capsys: Captu
         (["status", "-o", "xml"], "'xml' is not one of"),
         (["wait", "t", "--for", "ever"], "'ever' is not one of"),
         (["wait", "t", "--timeout", "-1"], "--timeout"),
-        (["read", "t", "--as-of", "1", "--tick", "1"], "--as-of and --tick exclude each other"),
-        (["jars", "--group", "nope"], "there is no jar group 'nope': one of spark, kafka"),
+        (["read", "t", "--as-of", "1", "--tick", "1"], "give --as-of or --tick, not both"),
+        (["jars", "--group", "nope"], "there is no jar group 'nope'; there are: spark, kafka"),
         (["sql"], "give either the statements or -f FILE"),
         (["sql", "SHOW TABLES", "-f", "x"], "give either the statements or -f FILE"),
     ],

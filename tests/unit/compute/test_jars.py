@@ -106,7 +106,7 @@ def test_java_versions_are_understood(said: str, version: int) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [('openjdk version "11.0.2"', "is Java 11, but"), ('openjdk version "25"', "is Java 25, but"), ("?", "understood")],
+    [('openjdk version "11.0.2"', "is Java 11, but"), ('openjdk version "25"', "is Java 25, but"), ("?", "understand")],
 )
 def test_a_java_that_does_not_fit_is_refused(tmp_path: Path, answer: str, message: str) -> None:
     _program(tmp_path / "bin" / "java", f"echo '{answer}' >&2")

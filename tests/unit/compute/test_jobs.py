@@ -52,7 +52,7 @@ def test_a_job_that_was_cut_short_is_one_clear_error(tmp_path: Path) -> None:
     app = "from airflow_provider_mzshare.compute.jobs import read_job; read_job('-')"
     text = make_job(tmp_path).model_dump_json()[:-40]
     ran = subprocess.run([sys.executable, "-c", app], input=text, capture_output=True, text=True, check=False)
-    assert "BadJobFile: the job is not one this version can run: the whole" in ran.stderr
+    assert "BadJobFile: this version of mzshare cannot run the job: the whole" in ran.stderr
     assert "hunter2" not in ran.stderr
 
 

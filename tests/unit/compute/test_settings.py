@@ -52,7 +52,7 @@ def test_folders_may_have_names_of_almost_any_characters() -> None:
 @pytest.mark.parametrize("bad", [",", "#", "\\", "\n", "\t", "😀"])
 @pytest.mark.parametrize("name", ["MZSHARE_HOME", "MZSHARE_JARS"])
 def test_what_spark_cannot_take_in_a_path_is_refused_by_name(name: str, bad: str) -> None:
-    with pytest.raises(BadSetting, match="which Spark cannot take") as refused:
+    with pytest.raises(BadSetting, match="which Spark cannot use") as refused:
         Settings.from_environment({name: f"/data/a{bad}b"})
     assert refused.value.name == name
     assert repr(bad) in refused.value.line
@@ -60,7 +60,7 @@ def test_what_spark_cannot_take_in_a_path_is_refused_by_name(name: str, bad: str
 
 @pytest.mark.parametrize("bad", ["%20", "[", "]", "<", ">", "|", "^", "\\", "\n"])
 def test_what_delta_cannot_take_in_a_path_is_refused_by_name(bad: str) -> None:
-    with pytest.raises(BadSetting, match="which delta-rs cannot take") as refused:
+    with pytest.raises(BadSetting, match="which delta-rs cannot use") as refused:
         Settings.from_environment({"MZSHARE_WAREHOUSE": f"/data/a{bad}b"})
     assert repr(bad) in refused.value.line
     if bad not in "\\\n":

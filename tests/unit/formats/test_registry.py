@@ -32,7 +32,7 @@ def test_a_stored_format_that_nobody_has_registered_is_named_with_what_there_is(
     ):
         with pytest.raises(UnknownFormat, match=KNOWN) as found:
             ask()
-        assert found.value.hint == "install the package that brings it, here and where apps run"
+        assert found.value.hint == "install the package that has it, here and where apps run"
 
 
 def test_a_word_that_nobody_has_registered_is_refused_with_what_there_is() -> None:

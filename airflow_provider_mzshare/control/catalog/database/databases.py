@@ -28,9 +28,11 @@ BEGIN = "mzshare_begin"
 
 _URL_HINT = "sqlite:////absolute/path/catalog.db or postgresql+psycopg://user:password@host/database"
 
-_SERVER_HINT = "see that the server runs and that MZSHARE_CATALOG names it, then mzshare doctor"
-_FILE_HINT = "see that the file and its folder can be written and have room, or set MZSHARE_HOME or MZSHARE_CATALOG"
-_BROKEN_HINT = "restore a copy, then mzshare catalog repair"
+_SERVER_HINT = "check that the server runs and that MZSHARE_CATALOG names it, then run mzshare doctor"
+_FILE_HINT = (
+    "check that the file and its folder can be written and have free space, or set MZSHARE_HOME or MZSHARE_CATALOG"
+)
+_BROKEN_HINT = "restore a backup, then run mzshare catalog repair"
 
 _PASSING_STATES = frozenset({"25P03", "25006", "0A000"})
 """Told otherwise than as a lost connection: a transaction that stood idle for too long; a server that takes no writes,
@@ -74,7 +76,7 @@ def _check_escaped(rest: str) -> None:
     """An ``@`` that was not escaped ends a password too early, and the rest of it would be told as a host's name."""
     if rest.count("@") > 1:
         hint = f"write %40 for an @ in a password; {_URL_HINT}"
-        raise CatalogUnusable("the catalog's URL has an @ too many", hint=hint)
+        raise CatalogUnusable("the catalog's URL has more than one @", hint=hint)
 
 
 def render_url(url: URL) -> str:
@@ -160,7 +162,9 @@ def told(error: DBAPIError, url: URL) -> Exception:
     if lost or state in _PASSING_STATES:
         return CatalogUnreachable(f"the catalog at {where} does not answer: {text}", hint=_SERVER_HINT)
     if state == _NO_RIGHTS:
-        return CatalogUnusable(f"the catalog at {where} cannot be used: {text}", hint="GRANT its user the right")
+        return CatalogUnusable(
+            f"the catalog at {where} cannot be used: {text}", hint="GRANT the missing right to the catalog's user"
+        )
     return error
 
 

@@ -82,7 +82,7 @@ class Catalog:
         except DBAPIError as error:
             raise databases.told(error, self._url) from error
         except PoolTimeout as error:
-            raise CatalogUnreachable(f"no connection to the catalog at {self.display_url} came free") from error
+            raise CatalogUnreachable(f"all connections to the catalog at {self.display_url} stayed in use") from error
 
     def _leave_parents_connections(self) -> None:
         if os.getpid() != self._pid:

@@ -43,11 +43,13 @@ def _check_fits(state: SourceState, tick: Tick) -> None:
     if tick.number != state.last_number + 1:
         raise LogConflict(f"tick {tick.number} does not follow tick {state.last_number}")
     if tick.lower != state.upper:
-        raise LogConflict(f"tick {tick.number} begins at {tick.lower}, the log ends at {state.upper}")
+        raise LogConflict(f"tick {tick.number} begins at {tick.lower}, but the log ends at {state.upper}")
     if not tick.lower <= tick.upper:
         raise LogConflict(f"tick {tick.number} ends at {tick.upper}, before its beginning {tick.lower}")
     if tick.mz_timestamp <= state.last_timestamp:
-        raise LogConflict(f"tick {tick.number} is of {tick.mz_timestamp}, the log has come to {state.last_timestamp}")
+        raise LogConflict(
+            f"tick {tick.number} has the time {tick.mz_timestamp}, but the log is already at {state.last_timestamp}"
+        )
 
 
 def remove_pending_tick(session: Session, source_id: ItemId, number: int) -> None:
@@ -66,7 +68,7 @@ def _undo_join(session: Session, table_id: ItemId, number: int) -> None:
     """A table that joined without a backfill waits for the next tick. One that was cut over stalls; RESUME heals it."""
     cut_over = delete(CertificateRow).where(CertificateRow.table_id == table_id, CertificateRow.tick == number)
     certified = cast("CursorResult[Any]", session.execute(cut_over, execution_options=_NO_SYNC)).rowcount
-    lost = {"status": status_after("live", "failed"), "reason": "the tick that cut it over was lost"}
+    lost = {"status": status_after("live", "failed"), "reason": "the catalog has lost the tick that made it live"}
     to = lost if certified else {"status": status_after("live", "join undone")}
     touch(session, table_id)
     live = update(TableRow).where(TableRow.id == table_id, TableRow.status == "live")

@@ -34,7 +34,7 @@ class Table(Item):
 
 
 class Progress(Item):
-    """A legacy name under which the source's progress is read."""
+    """An old-style name under which the source's progress is read."""
 
     kind: ItemKind = "progress"
 
@@ -59,7 +59,7 @@ class Definitions(Spec):
     source: Source
     tables: tuple[Table, ...] = ()
     output: str | None = None
-    """The id of the table that the source itself stands for, while it is a legacy source of one output."""
+    """The id of the table that the source itself stands for, while it is an old-style source of one output."""
     progress: Progress | None = None
     views: tuple[View, ...] = ()
     """The views that read the source or something defined on it directly."""

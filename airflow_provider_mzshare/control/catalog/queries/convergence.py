@@ -104,7 +104,7 @@ class Convergence:
         if self.source_status != "active":
             return f"source {self.source} is {self.source_status}: {self.source_problem}"
         if self.job_state == "failed":
-            return f"backfill {self.backfill_id} of table {self.table} failed: {self.job_error or 'it left no words'}"
+            return f"backfill {self.backfill_id} of table {self.table} failed: {self.job_error or 'it left no message'}"
         return None
 
     def can_arm(self, max_lag: int) -> bool:

@@ -79,4 +79,4 @@ def _with_stalled_tables(verdict: Verdict, source: SourceOverview) -> Verdict:
 def _stall_hint(reason: str | None, name: str) -> str:
     if reason == "catalog_behind":
         return "mzshare catalog repair"
-    return f"{hints.sql(f'DROP SOURCE {name} CASCADE')} and create it anew, once the loss is understood"
+    return f"{hints.sql(f'DROP SOURCE {name} CASCADE')} and create it again, once you know what was lost"

@@ -96,12 +96,12 @@ def _readable_ticks(session: Session, table: TableItem) -> tuple[int, int]:
 def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
     readable = f"it can be read from {table.since} to {table.upper - 1}"
     if time < table.since:
-        raise NotReadable(f"{table.display} as of {time} is no longer there, or never was: {readable}")
+        raise NotReadable(f"{table.display} cannot be read as of {time}, which is gone or never was: {readable}")
     if time >= table.upper:
-        raise NotReadable(f"{table.display} as of {time} is not final yet: {readable}")
+        raise NotReadable(f"{table.display} cannot be read as of {time}, which is not final yet: {readable}")
     tick = _last_tick(session, table, TickRow.mz_timestamp <= time)
     if tick is None:
-        raise NotReadable(f"{table.display} as of {time}: no tick is that old; {readable}")
+        raise NotReadable(f"{table.display} cannot be read as of {time}, because no tick is that old: {readable}")
     collections = _collections(session, table, _generation(session, table, tick.mz_timestamp))
     data, errors = collections["data"], collections["errors"]
     for collection in (data, errors):
@@ -140,8 +140,8 @@ def _generation(session: Session, table: TableItem, time: int) -> int:
         return table.generation
     if time >= swap.upper:
         raise NotReadable(
-            f"{table.display} as of {time} was never written: it had come to {swap.upper - 1} when it stopped, and was "
-            f"replaced at {swap.mz_timestamp}",
+            f"{table.display} has no data as of {time}: it stopped at {swap.upper - 1}, and a new generation "
+            f"replaced it at {swap.mz_timestamp}",
             hint=f"mzshare read {shlex.quote(table.display)} --as-of {swap.mz_timestamp}",
         )
     return swap.generation
@@ -167,8 +167,8 @@ def _check_final(session: Session, table: TableItem, collection_id: CollectionId
     ).one_or_none()
     if group is not None and 0 < group.first_timestamp <= time:
         raise NotReadable(
-            f"{table.display} as of {time}: the ticks from {group.first_timestamp} to {group.mz_timestamp} were "
-            "written together, by the backfill that healed it",
+            f"{table.display} cannot be read as of {time}: the backfill that resumed it wrote the ticks from "
+            f"{group.first_timestamp} to {group.mz_timestamp} together",
             hint=f"mzshare read {shlex.quote(table.display)} --as-of {group.mz_timestamp}",
         )
 

@@ -74,7 +74,7 @@ def drop_schema(session: Session, checked: Checked[sql.DropSchema], context: Con
     schema = existing_schema(session, statement.name)
     if statement.name == DEFAULT_SCHEMA:
         raise NotPossible(
-            f"schema {shown!r} cannot be dropped: names without a schema are in it", hint="DROP its items"
+            f"schema {shown!r} cannot be dropped: names without a schema belong to it", hint="DROP its items"
         )
     held = schemas.items_in(session, statement.name)
     if held and not statement.cascade:

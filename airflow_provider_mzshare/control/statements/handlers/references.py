@@ -54,7 +54,7 @@ def check_namespace(source: items.SourceItem, references: Collection[StoredRefer
     known = sorted({reference.namespace for reference in references if reference.namespace is not None})
     if namespace not in known:
         hint = f"one of {some(known)}" if known else f"mzshare references {shlex.quote(source.display)}"
-        raise TerminalError(f"source {source.display} offers nothing in a schema {namespace!r}", hint=hint)
+        raise TerminalError(f"source {source.display} has no references in a schema {namespace!r}", hint=hint)
 
 
 def table_statements(

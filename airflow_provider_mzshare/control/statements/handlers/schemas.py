@@ -45,5 +45,5 @@ def rename_schema(session: Session, name: str, new_name: str, context: Context) 
 def _refuse_default(name: str, what: str) -> None:
     if name == DEFAULT_SCHEMA:
         raise NotPossible(
-            f"schema {name!r} cannot be {what}: it is where names without a schema are", hint="ALTER SCHEMA … SWAP WITH"
+            f"schema {name!r} cannot be {what}: names without a schema belong to it", hint="ALTER SCHEMA … SWAP WITH"
         )

@@ -58,7 +58,7 @@ def run_query(session: Session, checked: Checked[sql.Query], context: Context) -
     tree = name_outputs(read_query(checked.statement.text))
     for given in tree.find_all(exp.CTE):
         if given.alias in BY_NAME:
-            raise BadQuery(f"{given.alias} is a relation of the catalog: WITH must call it otherwise")
+            raise BadQuery(f"{given.alias} is a relation of the catalog: use another name in WITH")
     for table in list(tables_of(tree)):
         table.replace(_resolved(session, table))
     typed = _typed(tree)

@@ -40,7 +40,7 @@ def add_source(session: Session, statement: sql.CreateSource, checked: Checked[A
         if checked.start is None:
             raise ChangedMeanwhile(f"source {statement.name}", "dropped")
     elif isinstance(present, items.SourceItem) and present.spec.legacy and not statement.spec.legacy:
-        raise SpecConflict(str(statement.name), "it was made with the old syntax, and has outputs of its own")
+        raise SpecConflict(str(statement.name), "it was made with old syntax, and has outputs of its own")
     source_id = items.create_source(
         session,
         name=name_pair(statement.name),

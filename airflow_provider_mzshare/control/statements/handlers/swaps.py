@@ -67,7 +67,7 @@ def _look_at_tables(facts: Facts, statement: sql.Swap, name: QualifiedName, othe
     one = expected(statement.kind, name, facts.named(name_pair(name)))
     other = expected(statement.kind, other_name, facts.named(name_pair(other_name)))
     if one.id == other.id:
-        raise NotPossible(f"table {one.display} cannot change places with itself", hint="the name of another one")
+        raise NotPossible(f"table {one.display} cannot be swapped with itself", hint="another table's name")
     stand = _standings(facts, (one.id, other.id))
     takings = (Taking(stand[one.id], stand[other.id]), Taking(stand[other.id], stand[one.id]))
     return NameSwap(statement, Side(one.id, full_name(one.name)), Side(other.id, full_name(other.name)), takings)
@@ -77,7 +77,7 @@ def _look_at_schemas(facts: Facts, statement: sql.Swap, name: str, other_name: s
     """All tables of both schemas count, because each of them gets a new name."""
     one, other = _schema(facts, name), _schema(facts, other_name)
     if one.id == other.id:
-        raise NotPossible(f"schema {one.display} cannot change places with itself", hint="the name of another one")
+        raise NotPossible(f"schema {one.display} cannot be swapped with itself", hint="another schema's name")
     tables = facts.once("tables", lambda: items.list_tables(facts.session))
     stand = _standings(facts, tuple(table.id for table in tables if table.name[0] in (name, other_name)))
     by_name = {table.name: table for table in stand.values()}
@@ -139,8 +139,8 @@ def _check_current(facts: Facts, plan: NameSwap) -> None:
 def _changed_takings(plan: NameSwap, now: NameSwap) -> list[str]:
     before = {taking.table.table_id: taking for taking in plan.takings}
     present = {taking.table.table_id: taking for taking in now.takings}
-    changes = [f"table {before[one].table.table} has left its schema" for one in before.keys() - present.keys()]
-    changes += [f"table {present[one].table.table} has come to its schema" for one in present.keys() - before.keys()]
+    changes = [f"table {before[one].table.table} is no longer in its schema" for one in before.keys() - present.keys()]
+    changes += [f"table {present[one].table.table} was added to its schema" for one in present.keys() - before.keys()]
     if plan.statement.force:
         return sorted(changes)
     worse = {one: why for one, taking in present.items() if one in before and (why := obstacle(taking))}

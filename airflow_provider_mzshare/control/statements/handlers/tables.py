@@ -68,7 +68,7 @@ def set_options(session: Session, checked: Checked[sql.AlterTableSet], context: 
     table = items.find_table(session, name_pair(statement.name))
     if table.kind != "table":
         raise NotPossible(
-            f"{table.display} is no table: old syntax has no options for what it names",
+            f"{table.display} is not a table: outputs in old syntax have no options",
             hint=f"CREATE TABLE … FROM SOURCE, or mzshare migrate {shlex.quote(table.display)}",
         )
     lock_source(session, table.source_id)

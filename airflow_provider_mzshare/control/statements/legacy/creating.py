@@ -41,7 +41,7 @@ def create_source(session: Session, checked: Checked[sql.CreateSource], context:
     """:raises ValueError: of a statement that says nothing of outputs."""
     statement, asked = checked.statement, checked.statement.spec.legacy
     if asked is None:
-        raise ValueError("this is no old-style source")
+        raise ValueError("this is not an old-style source")
     items.lock_namespace(session)
     present = items.find(session, name_pair(statement.name))
     if flags.is_on(session, flags.FORCE_TABLES):
@@ -134,7 +134,7 @@ def _same(
         present.spec.model_copy(update={"legacy": None}), statement.spec.model_copy(update={"legacy": None})
     )
     if is_now is None:
-        found.append("it has tables alone")
+        found.append("it has only tables")
     else:
         found += differences(is_now, told)
     output = legacy_sources.output_of(session, present.id)

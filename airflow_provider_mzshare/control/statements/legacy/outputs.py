@@ -39,13 +39,13 @@ def check_shape(name: QualifiedName, spec: SourceSpec, shape: str) -> None:
     many = kind.has_several_outputs(spec)
     if shape == "single" and many:
         raise NotPossible(
-            f"source {name}: {kind.shown(spec)} has several outputs, so that none can be the source's own",
+            f"source {name}: {kind.shown(spec)} has several outputs, so the source cannot hold the rows itself",
             hint=f"FOR ALL TABLES, or CREATE TABLE … FROM SOURCE {name} (REFERENCE …) for each",
         )
     if shape != "single" and not many:
         raise NotPossible(
-            f"source {name}: {_CLAUSES[shape]} needs several outputs, and {kind.shown(spec)} has one",
-            hint=f"leave it out, and CREATE TABLE … FROM SOURCE {name}",
+            f"source {name}: {_CLAUSES[shape]} needs several outputs, but {kind.shown(spec)} has one",
+            hint=f"leave the clause out, and CREATE TABLE … FROM SOURCE {name}",
         )
 
 
@@ -181,7 +181,7 @@ def _reference_of(text: str, chosen: Sequence[ReferenceInfo], source: QualifiedN
         return resolve(tuple(of), chosen, str(source))
     if len(chosen) == 1:
         return chosen[0]
-    raise BadExport(f"source {source}: column {text} may be any output's", hint=f"reference.{text}")
+    raise BadExport(f"source {source}: column {text} may belong to any output", hint=f"reference.{text}")
 
 
 # ── telling it again ──────────────────────────────────────────────────────────────────────────────────────────────────

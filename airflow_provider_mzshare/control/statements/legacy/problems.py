@@ -19,7 +19,7 @@ class OldSyntax(TerminalError):
         self.instead = list(instead)
         allow = run_sql(f"ALTER SYSTEM SET {FORCE_TABLES} = false")
         super().__init__(
-            f"{what} is old syntax, which {FORCE_TABLES} refuses",
+            f"{what} is old syntax, which is not allowed while {FORCE_TABLES} is true",
             hint=f"{run_sql('; '.join(instead))}, or {allow}",
         )
 
@@ -38,6 +38,6 @@ class ReferenceTaken(TerminalError):
     def __init__(self, reference: str, source: str, subsource: str) -> None:
         self.reference, self.subsource = reference, subsource
         super().__init__(
-            f"reference {reference} of source {source} has a subsource already, {subsource}: one may have only one",
+            f"reference {reference} of source {source} has a subsource already, {subsource}: only one is allowed",
             hint=run_sql(f"CREATE TABLE … FROM SOURCE {source} (REFERENCE {reference})"),
         )

@@ -36,7 +36,7 @@ def settle(session: Session, source_id: ItemId, context: Context, *, listed: boo
         return
     legacy_sources.set_spec(session, source_id, source.spec.model_copy(update={"legacy": now}))
     if now is None:
-        context.does("change source", str(QualifiedName(*source.name)), "no subsource is left: it has tables alone")
+        context.does("change source", str(QualifiedName(*source.name)), "no subsource is left: it has only tables")
 
 
 def settle_all(session: Session, context: Context) -> None:
@@ -80,7 +80,7 @@ def check_progress_may_go(session: Session, item: items.ProgressItem) -> None:
     source = items.get_source_item(session, item.source_id)
     if source.spec.legacy is not None:
         raise NotPossible(
-            f"{item.display} is the progress of source {source.display} and goes with it",
+            f"{item.display} is the progress of source {source.display} and is dropped with it",
             hint=run_sql(f"DROP SOURCE {source.display}"),
         )
     open_ = exists().where(MigrationRow.source_id == source.id, MigrationRow.state == "migrated")

@@ -68,7 +68,7 @@ def _check_old(session: Session, source: items.SourceItem, outputs: Sequence[Nam
         raise OldSyntax("ALTER SOURCE … ADD SUBSOURCE", instead)
     stored = source.spec.legacy
     if stored is None:
-        raise NotPossible(f"source {name} has tables, and no subsources", hint=run_sql("; ".join(instead)))
+        raise NotPossible(f"source {name} has tables, not subsources", hint=run_sql("; ".join(instead)))
     if stored.shape == "single":
         shown = kind_of(source.spec).shown(source.spec)
         raise NotPossible(
@@ -135,7 +135,7 @@ def _subsource(
     if item.source_id != source.id:
         owner = items.get_source_item(session, item.source_id)
         raise NotPossible(
-            f"subsource {name} is not of source {QualifiedName(*source.name)}",
+            f"subsource {name} does not belong to source {QualifiedName(*source.name)}",
             hint=run_sql(f"ALTER SOURCE {owner.display} DROP SUBSOURCE {item.display}"),
         )
     return item
@@ -151,4 +151,4 @@ def create_subsource(session: Session, checked: Checked[sql.CreateSubsource], co
     hint = f"ALTER SOURCE {source} ADD SUBSOURCE {reference} AS {statement.name}"
     if not statement.reference or flags.is_on(session, flags.FORCE_TABLES):
         hint = f"CREATE TABLE {statement.name} FROM SOURCE {source} (REFERENCE {reference or '…'})"
-    raise NotPossible("CREATE SUBSOURCE is how a subsource is shown, and makes none", hint=run_sql(hint))
+    raise NotPossible("CREATE SUBSOURCE only shows a subsource, and cannot create one", hint=run_sql(hint))

@@ -17,14 +17,14 @@ def parts_of(text: str) -> tuple[str, ...]:
     while True:
         found = _PART.match(text, at)
         if found is None:
-            raise StatementError(f"{text!r} is not a name: parts with dots between them")
+            raise StatementError(f"{text!r} is not a name; write its parts with dots between them")
         quoted, plain = found.groups()
         parts.append(fold(plain) if quoted is None else quoted.replace('""', '"'))
         at = found.end()
         if at == len(text):
             return tuple(parts)
         if text[at] != ".":
-            raise StatementError(f"{text!r} is not a name: parts with dots between them")
+            raise StatementError(f"{text!r} is not a name; write its parts with dots between them")
         at += 1
 
 
@@ -36,5 +36,5 @@ def name_of(text: str, schema: str) -> QualifiedName:
     """``[schema.]name``; without one it is in ``schema``."""
     parts = parts_of(text)
     if len(parts) > 2:
-        raise StatementError(f"{text!r} is not a name: [schema.]name")
+        raise StatementError(f"{text!r} is not a name; write [schema.]name")
     return QualifiedName(*parts) if len(parts) == 2 else QualifiedName(schema, parts[0])

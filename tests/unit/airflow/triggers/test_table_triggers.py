@@ -110,7 +110,7 @@ def test_what_was_told_before_a_restart_is_not_told_again() -> None:
 def test_only_one_wish_at_a_time() -> None:
     with pytest.raises(ValueError, match="only one"):
         TableUpdatedTrigger("t", every_ticks=3, mz_timestamp=5)
-    with pytest.raises(ValueError, match="from 1 on"):
+    with pytest.raises(ValueError, match="1 or more"):
         TableUpdatedTrigger("t", every_ticks=0)
     with pytest.raises(ValueError, match="offset"):
         TableUpdatedTrigger("t", position={"0": -1})

@@ -34,7 +34,7 @@ def test_it_is_another_one_when_it_was_made_anew_or_makes_other_records() -> Non
     with pytest.raises(UpstreamChanged):
         one.check_identity(other.describe().incarnation)
     old = "loadgen:0:5000:ab"
-    with pytest.raises(UpstreamChanged, match="made in another way"):
+    with pytest.raises(UpstreamChanged, match="another version of mzshare made"):
         LoadGeneratorUpstream(AUCTION, old).check_identity(old)
     with pytest.raises(UpstreamChanged, match="no incarnation"):
         LoadGeneratorUpstream(AUCTION, "a-topics-id")

@@ -127,7 +127,7 @@ def test_upgrading_what_is_no_database_says_how_to_go_on(tmp_path: Path) -> None
     (tmp_path / "catalog.db").write_text("this is no database " * 100)
     with pytest.raises(CatalogUnusable) as caught, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}") as catalog:
         catalog.upgrade()
-    assert caught.value.hint == "restore a copy, then mzshare catalog repair"
+    assert caught.value.hint == "restore a backup, then run mzshare catalog repair"
 
 
 def test_nobody_else_can_read_an_embedded_catalog(tmp_path: Path) -> None:

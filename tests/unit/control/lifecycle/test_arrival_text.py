@@ -53,7 +53,7 @@ def test_how_far_how_fast_and_how_long() -> None:
 def test_one_that_has_caught_up_says_what_it_waits_for() -> None:
     caught_up = replace(ARRIVAL, lag=0, behind=0, done=50_000)
     verdict = judge_arrival(caught_up, source(), True, "public.t")
-    assert verdict.reason.endswith("50,000 offsets, ready for the cutover, which nobody has asked for yet")
+    assert verdict.reason.endswith("50,000 offsets, ready for the cutover, but nobody has asked for it yet")
     assert (verdict.held_up, verdict.hint) == ("", "mzshare wait public.t")
     verdict = judge_arrival(replace(caught_up, status="converging"), source(), True, "public.t")
     assert verdict.reason.endswith("50,000 offsets, the next tick makes it live")
@@ -110,7 +110,7 @@ def test_a_pause_is_told_with_how_to_end_it() -> None:
         ),
         (
             replace(BACKFILL, state="lost", error="its process is gone"), False,
-            "its backfill was lost and has to be started again: its process is gone", "mzshare reconcile",
+            "its backfill was lost and must be started again: its process is gone", "mzshare reconcile",
         ),
     ],
 )  # fmt: skip
@@ -133,7 +133,7 @@ def test_a_new_generation_is_told_apart_from_the_current_one() -> None:
     stalled = replace(new, status="stalled", reason="the disk is full", backfill_id=None, job=None)
     verdict = judge_arrival(stalled, source(), False, "public.t")
     assert verdict.reason == "generation 2: stalled: the disk is full"
-    assert verdict.hint.startswith("mzshare sql 'ALTER TABLE public.t RESUME', once the reason is gone; mzshare logs")
+    assert verdict.hint.startswith("mzshare sql 'ALTER TABLE public.t RESUME', when the cause is gone; mzshare logs")
 
 
 @pytest.mark.parametrize("job", [None, replace(BACKFILL, state="failed"), BACKFILL])

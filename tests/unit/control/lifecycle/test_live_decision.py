@@ -63,7 +63,7 @@ def test_a_table_on_its_way_is_waited_for_and_a_live_one_is_the_answer() -> None
         (
             {"status": "stalled", "reason": "disk full"},
             "table t is stalled: disk full",
-            "mzshare sql 'ALTER TABLE t RESUME', once the reason is gone; mzshare logs t tells more",
+            "mzshare sql 'ALTER TABLE t RESUME', when the cause is gone; mzshare logs t shows more",
         ),
         (
             {"job_state": "failed", "job_error": "no java"},

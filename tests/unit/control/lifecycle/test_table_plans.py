@@ -82,7 +82,7 @@ def test_time_is_told_where_there_is_a_rate(rate: int | None, seconds: float | N
 def test_the_plan_of_a_first_table_in_words() -> None:
     assert plan_text(planned(NEW, arrival_plans.create(NEW, "public.t", snapshot=True))) == (
         "plan for source public.s:\n"
-        "  1. share: public.t joins at the next tick; nothing has been read before it"
+        "  1. share: public.t joins at the next tick; the source has read nothing before it"
     )  # fmt: skip
 
 
@@ -97,8 +97,8 @@ def test_the_plan_of_a_backfill_in_words() -> None:
         "     partition 1: offsets 0 to 748,999\n"
         "     partition 2: offsets 0 to 0\n"
         "     at BACKFILL RATE 5,000 at most 3 min\n"
-        "  2. follow: they get the ticks minted meanwhile, as they come\n"
-        "  3. cut over: public.a, public.b are live, each at the first tick that begins where it stands"
+        "  2. follow: they get the ticks that are minted meanwhile\n"
+        "  3. cut over: public.a, public.b become live, each at the first tick that begins at its position"
     )
 
 
@@ -108,12 +108,12 @@ def test_the_plan_of_a_resnapshot_beside_a_table_that_begins_at_now_in_words() -
     again = Arrival("public.t", "backfill", START, 1, replaces=True)
     assert plan_text(planned(one, now, again, sizes={"0": 12.4}, rate=0)) == (
         "plan for source public.s:\n"
-        "  1. start at now: public.now joins at the next tick, without what came before\n"
+        "  1. start at now: public.now joins at the next tick, without earlier records\n"
         "  2. backfill: public.t, in one read of tick 1: at most 1 record of 1 partition, about 12 bytes\n"
         "     partition 0: offsets 10 to 10\n"
         "     it is paused: BACKFILL RATE is 0\n"
-        "  3. follow: it gets the ticks minted meanwhile, as they come\n"
-        "  4. cut over: public.t is live at the first tick that begins where it stands\n"
+        "  3. follow: it gets the ticks that are minted meanwhile\n"
+        "  4. cut over: public.t becomes live at the first tick that begins at its position\n"
         "     until then the rows of public.t stay as they are"
     )
 

@@ -17,4 +17,4 @@ def test_names_are_read_as_in_sql() -> None:
 def test_what_is_no_name_is_told_so_without_a_place_in_a_statement(text: str) -> None:
     with pytest.raises(MzShareError) as caught:
         typed_name(text)
-    assert caught.value.message == f'{text!r} is not a name: [schema.]name, or "quoted"'
+    assert caught.value.message == f'{text!r} is not a name; write [schema.]name, or "quoted"'

@@ -140,7 +140,7 @@ def test_a_query_has_limits_of_its_own() -> None:
     longer = refusal(f"SHOW TABLES; SELECT {listed}, a, a")
     assert str(longer) == "line 1, column 14: the query has more than 5,000 words and signs"
     nested = refusal(f"SHOW TABLES; SELECT {'NOT ' * 500}a")
-    assert str(nested) == "line 1, column 14: this query is nested too deeply: take parts of it out, into views"
+    assert str(nested) == "line 1, column 14: this query is nested too deeply: move parts of it into views"
 
 
 def test_long_chains_in_a_query_are_not_deep() -> None:

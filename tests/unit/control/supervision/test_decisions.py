@@ -97,7 +97,7 @@ def test_a_quick_death_is_followed_by_a_wait() -> None:
 def test_a_heart_that_stands_still_is_given_up_although_the_process_is_there() -> None:
     given_up, start = planned(running(heart_stopped=True))
     assert isinstance(given_up, GiveUp)
-    assert given_up.why == "its heart stands still"
+    assert given_up.why == "its heartbeat has stopped"
     assert isinstance(start, Start)
 
 
@@ -189,7 +189,7 @@ def test_a_backfill_goes_on_whatever_holds_its_source_up() -> None:
     [
         ({"desired": "stopped"}, "its source was asked to stop", False),
         ({"status": "dropped"}, "the source is dropped", False),
-        ({"tables": ()}, "it is over", True),
+        ({"tables": ()}, "it has ended", True),
     ],
 )
 def test_a_backfill_that_should_not_run_is_stopped_and_not_started(
@@ -254,7 +254,7 @@ def test_an_ingestion_app_is_started_however_often_it_dies() -> None:
 
 def test_what_is_close_enough_is_armed_where_it_can_be_cut_over() -> None:
     (arm,) = planned_backfill(running(), ready=("public.a",))
-    assert arm == Arm("public.s", "public.a may be cut over", "u1")
+    assert arm == Arm("public.s", "public.a can be cut over", "u1")
     assert not [a for a in planned_backfill(status="stalled", ready=("public.a",)) if isinstance(a, Arm)]
     assert not [a for a in planned_backfill(desired="stopped", ready=("public.a",)) if isinstance(a, Arm)]
 
@@ -273,4 +273,4 @@ def test_the_newest_logs_of_all_backfills_of_a_source_stay_and_scratch_goes() ->
     (tidy,) = planned_backfill(JobView("j1", "finished", has_scratch=True, has_folder=True), tables=())
     assert tidy == Tidy("public.s", "its run has ended", "j1")
     dropped = planned_backfill(JobView("j1", "finished", has_folder=True), tables=(), status="dropped")
-    assert dropped == [Tidy("public.s", "its log is an old one", "j1", True)]
+    assert dropped == [Tidy("public.s", "only the newest logs are kept", "j1", True)]

@@ -42,7 +42,7 @@ def test_twelve_backfills_of_twelve_sources_start_no_more_apps_than_may_run_and_
     assert next(iter(queued(actions).items())) == ("b10", "queued, 1st of 10")
     assert queued(actions)["b01"] == "queued, 10th of 10"
     (why,) = {action.why.partition(": ")[2] for action in actions if isinstance(action, Queue)}
-    assert why == "no more than 3 backfills may run at once (MZSHARE_MAX_BACKFILLS)"
+    assert why == "at most 3 backfills may run at once (MZSHARE_MAX_BACKFILLS)"
 
 
 def test_twelve_backfills_of_one_source_are_merged_and_take_one_place() -> None:

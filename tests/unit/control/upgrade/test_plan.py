@@ -215,7 +215,7 @@ def test_without_any_subsource_there_is_no_way_back() -> None:
     with pytest.raises(CannotRollBack, match="all its former subsources were dropped"):
         back(without(without(migrated(MULTI), "u2"), "u3"), MULTI)
     one = back(without(migrated(MULTI), "u2"), MULTI)
-    assert one.notes == ("subsource bids (u2) was dropped since: it does not come back",)
+    assert one.notes == ("subsource bids (u2) was dropped since, and does not come back",)
     assert one.after.source.spec.legacy == LegacySpec(shape="tables", tables=(("auction.users", 'public."People"'),))
 
 
@@ -245,5 +245,5 @@ def test_a_report_survives_being_written_down() -> None:
     assert "force_source_table_syntax" in told["next"]
     objects = {one["id"]: one for one in told["sources"][0]["objects"]}
     assert objects["u2"]["terraform"] == "add table orders and import it by id u2"
-    assert objects["u1"]["dbt"] == "rename model orders to orders_source and take the statement after"
+    assert objects["u1"]["dbt"] == "rename model orders to orders_source and use the statement after"
     assert objects["u5"] | {"dbt": "", "terraform": ""} == objects["u5"]

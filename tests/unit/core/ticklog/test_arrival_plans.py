@@ -178,7 +178,7 @@ def test_a_plan_is_stale_once_something_it_rests_on_has_changed(
         check_current(now, plan(then))
     assert change in caught.value.message
     assert caught.value.message.startswith("the plan for table public.t is out of date: ")
-    assert caught.value.hint == "the same statement again, which makes a new plan"
+    assert caught.value.hint == "run the same statement again; it makes a new plan"
     assert isinstance(caught.value, TransientError), "who runs the statement again gets a new plan"
 
 

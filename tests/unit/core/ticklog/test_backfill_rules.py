@@ -95,7 +95,7 @@ def test_a_replacement_stands_for_its_table() -> None:
 
 
 def test_a_backfill_without_tables_is_over() -> None:
-    with pytest.raises(Fenced, match="is over"):
+    with pytest.raises(Fenced, match="has ended"):
         backfill_rules.check_present(source(backfills={}), B1)
 
 

@@ -243,7 +243,7 @@ def test_the_first_version_is_what_was_stored_before_there_were_any():
 
 
 def test_an_unknown_version_is_refused_by_its_number():
-    with pytest.raises(UnknownHashVersion, match="version 7 of the hash, this mzshare knows: 1") as refused:
+    with pytest.raises(UnknownHashVersion, match="hashes of version 7, but this mzshare knows only: 1") as refused:
         hash_table(mixed_table(1), 7)
     assert refused.value.version == 7
     assert refused.value.hint

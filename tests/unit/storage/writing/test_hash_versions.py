@@ -39,5 +39,5 @@ def test_a_later_version_is_refused_by_its_number() -> None:
 def test_two_versions_in_one_collection_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(hashing.VERSIONS, 2, dataclasses.replace(hashing.row_hash(1), version=2))  # type: ignore[arg-type]
     other = {**TICK, **counted(dataclasses.replace(MEMBER, hash_version=2), 5, 255)}
-    with pytest.raises(BadCollection, match="by version 2, all others by 1"):
+    with pytest.raises(BadCollection, match="of version 2, all others of 1"):
         done(MEMBER, [written_as(MEMBER.data, 1, other)])

@@ -82,7 +82,7 @@ CREATE TABLE "{{t}}" ("a.b" int, "c'd" text, "e""f" text, "$g" text, "😀" text
 --> CREATE TABLE public."{{t}}" ("a.b" integer, "c'd" text, "e""f" text, "$g" text, "😀" text) FROM SOURCE public."--s" (REFERENCE "a.b"."c""d") FORMAT JSON INCLUDE KEY AS "`k`"
 
 CREATE TABLE "{{t}}" ("a.b" int, "c'd" text, "e""f" text, "$(g)" text, "😀" text) FROM SOURCE "--s" (REFERENCE "a.b"."c""d") FORMAT JSON INCLUDE KEY AS "`k`"
---! line 1, column 59: column "$(g)": Delta allows no blank and none of ,;{}()= in a column name
+--! line 1, column 59: column "$(g)": Delta does not allow blanks or ,;{}()= in a column name
 
 DROP TABLE ""
 --! line 1, column 12: a table name must not be empty
@@ -118,13 +118,13 @@ DROP TABLE @t
 --! line 1, column 12: expected a table name, found @
 
 CREATE TABLE "t" ("a b" int) FROM SOURCE s FORMAT JSON
---! line 1, column 19: column "a b": Delta allows no blank and none of ,;{}()= in a column name
+--! line 1, column 19: column "a b": Delta does not allow blanks or ,;{}()= in a column name
 
 CREATE TABLE "t" ("a=b" int) FROM SOURCE s
---! line 1, column 19: column "a=b": Delta allows no blank and none of ,;{}()= in a column name
+--! line 1, column 19: column "a=b": Delta does not allow blanks or ,;{}()= in a column name
 
 CREATE SCHEMA select
---! line 1, column 15: expected a schema name, found SELECT, a reserved word; as a name it is written "select"
+--! line 1, column 15: expected a schema name, found SELECT, a reserved word; to use it as a name, write "select"
 
 DROP TABLE a."select".b
 --! line 1, column 22: a name has at most two parts, schema.name

@@ -94,28 +94,28 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') KEY FORMAT JSON VALUE FORMAT
 --! line 1, column 53: KEY FORMAT JSON decodes nothing: add INCLUDE KEY, or write FORMAT JSON alone
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT AVRO
---! line 1, column 60: FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
+--! line 1, column 60: FORMAT AVRO is not supported yet; use JSON, TEXT or BYTES
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT
 --! line 1, column 59: expected JSON, TEXT or BYTES, found the end of the statement
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') ENVELOPE NONE
---! line 1, column 53: ENVELOPE has no place here: an old-style KAFKA source needs FORMAT
+--! line 1, column 53: ENVELOPE is not allowed here: an old-style KAFKA source needs FORMAT
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') INCLUDE KEY
---! line 1, column 61: INCLUDE has no place here: an old-style KAFKA source needs FORMAT
+--! line 1, column 61: INCLUDE is not allowed here: an old-style KAFKA source needs FORMAT
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON INCLUDE HEADERS
---! line 1, column 73: INCLUDE HEADERS is not supported yet; there is PARTITION, OFFSET, TIMESTAMP and KEY
+--! line 1, column 73: INCLUDE HEADERS is not supported yet; use PARTITION, OFFSET, TIMESTAMP or KEY
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON FOR ALL TABLES
---! line 1, column 65: FOR ALL TABLES has no place here: a KAFKA source has one output
+--! line 1, column 65: FOR ALL TABLES is not allowed here: a KAFKA source has one output
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FOR TABLES (t)
---! line 1, column 53: FOR TABLES has no place here: a KAFKA source has one output
+--! line 1, column 53: FOR TABLES is not allowed here: a KAFKA source has one output
 
 CREATE SOURCE s (a int) FROM KAFKA CONNECTION c (TOPIC 't')
---! line 1, column 18: a column list has no place here: an old-style KAFKA source needs FORMAT
+--! line 1, column 18: a column list is not allowed here: an old-style KAFKA source needs FORMAT
 
 CREATE SOURCE s (a int) FROM KAFKA CONNECTION c (TOPIC 't') FORMAT TEXT
 --! line 1, column 18: a column list needs FORMAT JSON; FORMAT TEXT has the one column data
@@ -124,7 +124,7 @@ CREATE SOURCE s (a int, A text) FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON
 --! line 1, column 25: column a occurs twice
 
 CREATE SOURCE s (a int, "A" text) FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON
---! line 1, column 25: column A occurs twice, the other time as a: case makes no difference
+--! line 1, column 25: column A occurs twice, once as a: upper and lower case count as the same
 
 CREATE SOURCE s (a bytea) FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON
 --! line 1, column 20: column a: JSON has no bytea; take text
@@ -136,16 +136,16 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT TEXT INCLUDE KEY AS d
 --! line 1, column 80: column data occurs twice
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON WITH (TEXT COLUMNS (t.a))
---! line 1, column 71: TEXT COLUMNS on a source needs FOR ALL TABLES; else it is an option of CREATE TABLE
+--! line 1, column 71: on a source, TEXT COLUMNS needs FOR ALL TABLES; otherwise use it in CREATE TABLE
 
 CREATE SOURCE s FROM LOAD GENERATOR AUCTION WITH (EXCLUDE COLUMNS (users.name))
---! line 1, column 51: EXCLUDE COLUMNS on a source needs FOR ALL TABLES; else it is an option of CREATE TABLE
+--! line 1, column 51: on a source, EXCLUDE COLUMNS needs FOR ALL TABLES; otherwise use it in CREATE TABLE
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') EXPOSE PROGRESS AS p
---! line 1, column 72: EXPOSE PROGRESS AS needs old syntax: a source's own relation is its progress
+--! line 1, column 72: EXPOSE PROGRESS AS is only for old syntax: the source's own relation is its progress
 
 CREATE SOURCE s FROM LOAD GENERATOR AUCTION EXPOSE PROGRESS AS p
---! line 1, column 64: EXPOSE PROGRESS AS needs old syntax: a source's own relation is its progress
+--! line 1, column 64: EXPOSE PROGRESS AS is only for old syntax: the source's own relation is its progress
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON EXPOSE PROGRESS
 --! line 1, column 80: expected AS, found the end of the statement
@@ -163,22 +163,22 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON ENVELOPE NONE ex
 --! line 1, column 79: expected EXPOSE PROGRESS AS, WITH or the end of the statement, found extra
 
 CREATE SOURCE s (a int) FROM LOAD GENERATOR COUNTER ENVELOPE NONE
---! line 1, column 18: a column list has no place here: a LOAD GENERATOR has columns of its own
+--! line 1, column 18: a column list is not allowed here: a LOAD GENERATOR has columns of its own
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER FORMAT JSON
---! line 1, column 45: FORMAT has no place here: a LOAD GENERATOR has columns of its own
+--! line 1, column 45: FORMAT is not allowed here: a LOAD GENERATOR has columns of its own
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER INCLUDE KEY ENVELOPE NONE
---! line 1, column 53: INCLUDE has no place here: a LOAD GENERATOR has columns of its own
+--! line 1, column 53: INCLUDE is not allowed here: a LOAD GENERATOR has columns of its own
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER FOR ALL TABLES
---! line 1, column 45: FOR ALL TABLES has no place here: COUNTER has one output
+--! line 1, column 45: FOR ALL TABLES is not allowed here: COUNTER has one output
 
 CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE FOR TABLES (key_value)
---! line 1, column 47: FOR TABLES has no place here: KEY VALUE has one output
+--! line 1, column 47: FOR TABLES is not allowed here: KEY VALUE has one output
 
 CREATE SOURCE s FROM LOAD GENERATOR AUCTION ENVELOPE NONE
---! line 1, column 45: ENVELOPE has no place here: AUCTION has several outputs; FOR ALL TABLES makes them
+--! line 1, column 45: ENVELOPE is not allowed here: AUCTION has several outputs; FOR ALL TABLES makes them
 
 CREATE SOURCE s FROM LOAD GENERATOR AUCTION FOR
 --! line 1, column 48: expected ALL TABLES, SCHEMAS or TABLES, found the end of the statement
@@ -260,7 +260,7 @@ ALTER SOURCE s DROP SUBSOURCE users AS u
 --! line 1, column 37: expected a comma, CASCADE, RESTRICT or the end of the statement, found AS
 
 CREATE SUBSOURCE IF NOT EXISTS u OF SOURCE s WITH (PROGRESS)
---! line 1, column 18: expected a subsource name, found IF, a reserved word; as a name it is written "if"
+--! line 1, column 18: expected a subsource name, found IF, a reserved word; to use it as a name, write "if"
 
 CREATE SUBSOURCE u (id int)
 --! line 1, column 28: expected OF, found the end of the statement
@@ -284,4 +284,4 @@ CREATE SUBSOURCE u (id int) OF SOURCE s WITH (EXTERNAL REFERENCE a) FORMAT JSON
 --! line 1, column 69: expected the end of the statement, found FORMAT
 
 DROP SUBSOURCE s
---! line 1, column 6: DROP SUBSOURCE is not supported; there is DROP SOURCE, TABLE, VIEW and SCHEMA
+--! line 1, column 6: DROP SUBSOURCE is not supported; DROP takes SOURCE, TABLE, VIEW or SCHEMA

@@ -246,7 +246,7 @@ DROP TABLE 1a
 --! line 1, column 12: expected a table name, found 1
 
 DROP TABLE select
---! line 1, column 12: expected a table name, found SELECT, a reserved word; as a name it is written "select"
+--! line 1, column 12: expected a table name, found SELECT, a reserved word; to use it as a name, write "select"
 
 SHOW SOURCES SHOW TABLES
 --! line 1, column 14: expected FROM or the end of the statement, found SHOW
@@ -300,7 +300,7 @@ DROP VIEW
 --! line 1, column 10: expected a view name, found the end of the statement
 
 DROP SYSTEM x
---! line 1, column 6: DROP SYSTEM is not supported; there is DROP SOURCE, TABLE, VIEW and SCHEMA
+--! line 1, column 6: DROP SYSTEM is not supported; DROP takes SOURCE, TABLE, VIEW or SCHEMA
 
 ALTER SCHEMA a
 --! line 1, column 15: expected RENAME TO or SWAP WITH, found the end of the statement
@@ -354,16 +354,16 @@ ALTER SYSTEM SET a.b = 1
 --! line 1, column 19: expected =, found .
 
 ALTER SYSTEM SET force_source_table_syntax = 7
---! line 1, column 46: force_source_table_syntax is true or false
+--! line 1, column 46: force_source_table_syntax must be true or false
 
 ALTER SYSTEM SET force_source_table_syntax = 'maybe'
---! line 1, column 46: force_source_table_syntax is true or false
+--! line 1, column 46: force_source_table_syntax must be true or false
 
 ALTER SYSTEM RESET
 --! line 1, column 19: expected the name of a setting, found the end of the statement
 
 ALTER SYSTEM RESET ALL
---! line 1, column 20: expected the name of a setting, found ALL, a reserved word; as a name it is written "all"
+--! line 1, column 20: expected the name of a setting, found ALL, a reserved word; to use it as a name, write "all"
 
 ALTER SYSTEM RESET x = 1
 --! line 1, column 22: expected the end of the statement, found =
@@ -414,7 +414,7 @@ SHOW VIEWS LIKE 'x'
 --! line 1, column 12: expected FROM or the end of the statement, found LIKE
 
 SHOW ALL
---! line 1, column 6: SHOW ALL is not supported; there is SHOW SOURCES, TABLES, VIEWS, SUBSOURCES, SCHEMAS and CREATE
+--! line 1, column 6: SHOW ALL is not supported; SHOW takes SOURCES, TABLES, VIEWS, SUBSOURCES, SCHEMAS or CREATE
 
 SHOW CREATE SCHEMA s
 --! line 1, column 20: expected the end of the statement, found s

@@ -151,13 +151,13 @@ SELECT $1
 --! line 1, column 8: $1 is not a name, and a query has no parameters
 
 SELECT ?
---! line 1, column 1: a query only reads: a parameter has no place in it
+--! line 1, column 1: a query only reads: a parameter is not allowed in it
 
 SELECT :a
---! line 1, column 1: a query only reads: a parameter has no place in it
+--! line 1, column 1: a query only reads: a parameter is not allowed in it
 
 SELECT @a
---! line 1, column 1: a query only reads: a parameter has no place in it
+--! line 1, column 1: a query only reads: a parameter is not allowed in it
 
 SELECT E'a\n'
 --! line 1, column 9: expected the end of the statement, found 'a\n'
@@ -178,13 +178,13 @@ SELECT a FROM x.y.z
 --! line 1, column 19: a name has at most two parts, schema.name
 
 SELECT a INTO b FROM t
---! line 1, column 15: a query only reads: SELECT INTO has no place in it
+--! line 1, column 15: a query only reads: SELECT INTO is not allowed in it
 
 SELECT a FROM t FOR UPDATE
---! line 1, column 1: a query only reads: FOR UPDATE or FOR SHARE has no place in it
+--! line 1, column 1: a query only reads: FOR UPDATE or FOR SHARE is not allowed in it
 
 SELECT a FROM t FOR SHARE OF t
---! line 1, column 30: a query only reads: FOR UPDATE or FOR SHARE has no place in it
+--! line 1, column 30: a query only reads: FOR UPDATE or FOR SHARE is not allowed in it
 
 WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x
 --! line 1, column 19: expected ), found FROM
@@ -241,10 +241,10 @@ CREATE VIEW v (a) AS SELECT 1
 --! line 1, column 15: a view has no column list; name its columns in the query, as in SELECT a AS b
 
 CREATE OR REPLACE VIEW v AS SELECT 1
---! line 1, column 8: CREATE OR is not supported; there is CREATE SOURCE, TABLE, VIEW, SCHEMA and SUBSOURCE
+--! line 1, column 8: CREATE OR is not supported; CREATE takes SOURCE, TABLE, VIEW, SCHEMA or SUBSOURCE
 
 CREATE MATERIALIZED VIEW v AS SELECT 1
---! line 1, column 8: CREATE MATERIALIZED is not supported; there is CREATE SOURCE, TABLE, VIEW, SCHEMA and SUBSOURCE
+--! line 1, column 8: CREATE MATERIALIZED is not supported; CREATE takes SOURCE, TABLE, VIEW, SCHEMA or SUBSOURCE
 
 CREATE VIEW v AS SELECT a FROM t
   WHERE a = (SELECT
@@ -258,19 +258,19 @@ SELECT a FROM ""
 --! line 1, column 15: a name must not be empty
 
 SELECT interval '1 day 02:00'
---! line 1, column 17: this interval cannot be kept; write '1 day 02:00'::interval
+--! line 1, column 17: this interval cannot be stored as it is; write '1 day 02:00'::interval
 
 SELECT interval '1 day ago' FROM t
---! line 1, column 17: this interval cannot be kept; write '1 day ago'::interval
+--! line 1, column 17: this interval cannot be stored as it is; write '1 day ago'::interval
 
 SELECT interval ''
---! line 1, column 17: this interval cannot be kept; write ''::interval
+--! line 1, column 17: this interval cannot be stored as it is; write ''::interval
 
 SELECT user
---! line 1, column 8: USER is a reserved word; as a name it is written "user"
+--! line 1, column 8: USER is a reserved word; to use it as a name, write "user"
 
 SELECT a AS end FROM t
---! line 1, column 13: END is a reserved word; as a name it is written "end"
+--! line 1, column 13: END is a reserved word; to use it as a name, write "end"
 
 SELECT 1a
 --! line 1, column 8: 1a is not a number
@@ -285,7 +285,7 @@ SELECT a,, b FROM t
 --! line 1, column 1: this is not a query: expected SELECT …
 
 SELECT a t, LATERAL (SELECT b FROM u) AS l
---! line 1, column 1: this query cannot be kept: what it says has no one way to be written; write it more simply
+--! line 1, column 1: this query cannot be stored: its printed form would have another meaning; write it in a simpler way
 
 SELECT ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[ARRAY[a]]]]]]]]]]]] FROM t
---! line 1, column 1: this query is too tangled to be read: nest it less
+--! line 1, column 1: this query is too complex to be read: nest it less

@@ -28,7 +28,7 @@ CREATE
 --! line 1, column 7: expected SOURCE, TABLE, VIEW, SCHEMA or SUBSOURCE, found the end of the statement
 
 CREATE CONNECTION c TO KAFKA (BROKER 'b')
---! line 1, column 8: CREATE CONNECTION is not supported; there is CREATE SOURCE, TABLE, VIEW, SCHEMA and SUBSOURCE
+--! line 1, column 8: CREATE CONNECTION is not supported; CREATE takes SOURCE, TABLE, VIEW, SCHEMA or SUBSOURCE
 
 BEGIN; SHOW SOURCES; BEGIN; COMMIT
 --! line 1, column 22: BEGIN inside a transaction: expected COMMIT first
@@ -43,7 +43,7 @@ BEGIN ISOLATION LEVEL SERIALIZABLE; COMMIT
 --! line 1, column 7: expected the end of the statement, found ISOLATION
 
 BEGIN; DROP TABLE t; ROLLBACK
---! line 1, column 22: ROLLBACK is not supported: nothing is done before COMMIT, so leave the group out
+--! line 1, column 22: ROLLBACK is not supported: nothing is done before COMMIT, so leave the transaction out
 
 SHOW SOURCES;
 DROP TABLE 'it''s

@@ -144,19 +144,19 @@ CREATE SOURCE s IN CLUSTER c FROM KAFKA CONNECTION c (TOPIC 't')
 
 CREATE SOURCE s
 FROM POSTGRES CONNECTION c
---! line 2, column 6: source kind POSTGRES is not supported yet; there is KAFKA and LOAD GENERATOR
+--! line 2, column 6: source kind POSTGRES is not supported yet; use KAFKA or LOAD GENERATOR
 
 CREATE SOURCE s FROM MYSQL CONNECTION c
---! line 1, column 22: source kind MYSQL is not supported yet; there is KAFKA and LOAD GENERATOR
+--! line 1, column 22: source kind MYSQL is not supported yet; use KAFKA or LOAD GENERATOR
 
 CREATE SOURCE s FROM FILE '/x'
---! line 1, column 22: source kind FILE is not supported yet; there is KAFKA and LOAD GENERATOR
+--! line 1, column 22: source kind FILE is not supported yet; use KAFKA or LOAD GENERATOR
 
 CREATE SOURCE s FROM WEBHOOK BODY FORMAT JSON
---! line 1, column 22: source kind WEBHOOK is not supported yet; there is KAFKA and LOAD GENERATOR
+--! line 1, column 22: source kind WEBHOOK is not supported yet; use KAFKA or LOAD GENERATOR
 
 CREATE SOURCE s FROM SQL SERVER CONNECTION c
---! line 1, column 22: source kind SQL SERVER is not supported yet; there is KAFKA and LOAD GENERATOR
+--! line 1, column 22: source kind SQL SERVER is not supported yet; use KAFKA or LOAD GENERATOR
 
 CREATE SOURCE s FROM PULSAR CONNECTION c
 --! line 1, column 22: expected KAFKA or LOAD GENERATOR, found PULSAR
@@ -216,7 +216,7 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START TIMESTAMP 'now')
 --! line 1, column 69: expected milliseconds, a whole number, found 'now'
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't', START OFFSET (1), START TIMESTAMP 5)
---! line 1, column 71: START OFFSET and START TIMESTAMP exclude each other
+--! line 1, column 71: START OFFSET and START TIMESTAMP cannot be used together
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') extra
 --! line 1, column 53: expected WITH or the end of the statement, found extra
@@ -279,10 +279,10 @@ CREATE SOURCE s FROM LOAD GENERATOR
 --! line 1, column 36: expected COUNTER, AUCTION or KEY VALUE, found the end of the statement
 
 CREATE SOURCE s FROM LOAD GENERATOR TPCH
---! line 1, column 37: LOAD GENERATOR TPCH is not supported yet; there is COUNTER, AUCTION and KEY VALUE
+--! line 1, column 37: LOAD GENERATOR TPCH is not supported yet; use COUNTER, AUCTION or KEY VALUE
 
 CREATE SOURCE s FROM LOAD GENERATOR MARKETING (SEED 1)
---! line 1, column 37: LOAD GENERATOR MARKETING is not supported yet; there is COUNTER, AUCTION and KEY VALUE
+--! line 1, column 37: LOAD GENERATOR MARKETING is not supported yet; use COUNTER, AUCTION or KEY VALUE
 
 CREATE SOURCE s FROM LOAD GENERATOR RANDOM
 --! line 1, column 37: expected COUNTER, AUCTION or KEY VALUE, found RANDOM
@@ -360,7 +360,7 @@ ALTER SOURCE s RENAME TO a.b
 --! line 1, column 27: the new name has one part: a rename does not move anything to another schema
 
 ALTER SOURCE s RENAME TO select
---! line 1, column 26: expected a new name, found SELECT, a reserved word; as a name it is written "select"
+--! line 1, column 26: expected a new name, found SELECT, a reserved word; to use it as a name, write "select"
 
 ALTER SOURCE s SWAP WITH t
 --! line 1, column 16: expected SET, RESET, RENAME TO, ADD SUBSOURCE, DROP SUBSOURCE or REFRESH REFERENCES, found SWAP

@@ -181,10 +181,10 @@ CREATE TABLE t FROM s
 --! line 1, column 16: expected a column list or FROM SOURCE, found FROM
 
 CREATE TABLE t FROM WEBHOOK BODY FORMAT JSON
---! line 1, column 16: FROM WEBHOOK is not supported yet; there is FROM SOURCE
+--! line 1, column 16: FROM WEBHOOK is not supported yet; use FROM SOURCE
 
 CREATE TABLE FROM SOURCE s FORMAT JSON
---! line 1, column 14: expected a table name, found FROM, a reserved word; as a name it is written "from"
+--! line 1, column 14: expected a table name, found FROM, a reserved word; to use it as a name, write "from"
 
 CREATE TABLE t () FROM SOURCE s FORMAT JSON
 --! line 1, column 17: expected a column name, found )
@@ -196,7 +196,7 @@ CREATE TABLE t (a int, PRIMARY KEY (a)) FROM SOURCE s FORMAT JSON
 --! line 1, column 24: expected a column name, found PRIMARY KEY
 
 CREATE TABLE t (user int) FROM SOURCE s FORMAT JSON
---! line 1, column 17: expected a column name, found USER, a reserved word; as a name it is written "user"
+--! line 1, column 17: expected a column name, found USER, a reserved word; to use it as a name, write "user"
 
 CREATE TABLE t (a int NOT NULL) FROM SOURCE s FORMAT JSON
 --! line 1, column 23: expected , or ), found NOT
@@ -239,13 +239,13 @@ CREATE TABLE t (a int,
 --! line 2, column 24: column a occurs twice
 
 CREATE TABLE t ("id" int, "ID" int) FROM SOURCE s FORMAT JSON
---! line 1, column 27: column ID occurs twice, the other time as id: case makes no difference
+--! line 1, column 27: column ID occurs twice, once as id: upper and lower case count as the same
 
 CREATE TABLE t (offset int) FROM SOURCE s FORMAT JSON INCLUDE KEY, OFFSET
 --! line 1, column 68: column offset occurs twice
 
 CREATE TABLE t FROM SOURCE s FORMAT TEXT INCLUDE KEY AS "Data"
---! line 1, column 57: column Data occurs twice, the other time as data: case makes no difference
+--! line 1, column 57: column Data occurs twice, once as data: upper and lower case count as the same
 
 CREATE TABLE t (_mz_x int) FROM SOURCE s FORMAT JSON
 --! line 1, column 17: column _mz_x: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
@@ -254,7 +254,7 @@ CREATE TABLE t FROM SOURCE s FORMAT TEXT INCLUDE OFFSET AS "_MZ_offset"
 --! line 1, column 60: column _MZ_offset: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
 
 CREATE TABLE t ("a b" int) FROM SOURCE s FORMAT JSON
---! line 1, column 17: column "a b": Delta allows no blank and none of ,;{}()= in a column name
+--! line 1, column 17: column "a b": Delta does not allow blanks or ,;{}()= in a column name
 
 CREATE TABLE t (a int) FROM SOURCE s FORMAT TEXT
 --! line 1, column 17: a column list needs FORMAT JSON; FORMAT TEXT has the one column data
@@ -266,19 +266,19 @@ CREATE TABLE t FROM SOURCE s (REFERENCE '') FORMAT JSON
 --! line 1, column 41: a reference must not be empty
 
 CREATE TABLE t FROM SOURCE s FORMAT AVRO USING CONFLUENT SCHEMA REGISTRY CONNECTION r
---! line 1, column 37: FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
+--! line 1, column 37: FORMAT AVRO is not supported yet; use JSON, TEXT or BYTES
 
 CREATE TABLE t FROM SOURCE s FORMAT CSV WITH HEADER
---! line 1, column 37: FORMAT CSV is not supported yet; there is JSON, TEXT and BYTES
+--! line 1, column 37: FORMAT CSV is not supported yet; use JSON, TEXT or BYTES
 
 CREATE TABLE t FROM SOURCE s FORMAT PROTOBUF
---! line 1, column 37: FORMAT PROTOBUF is not supported yet; there is JSON, TEXT and BYTES
+--! line 1, column 37: FORMAT PROTOBUF is not supported yet; use JSON, TEXT or BYTES
 
 CREATE TABLE t FROM SOURCE s FORMAT XML
 --! line 1, column 37: expected JSON, TEXT or BYTES, found XML
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE HEADERS
---! line 1, column 50: INCLUDE HEADERS is not supported yet; there is PARTITION, OFFSET, TIMESTAMP and KEY
+--! line 1, column 50: INCLUDE HEADERS is not supported yet; use PARTITION, OFFSET, TIMESTAMP or KEY
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE OFFSET,
 --! line 1, column 57: expected PARTITION, OFFSET, TIMESTAMP or KEY, found the end of the statement
@@ -293,7 +293,7 @@ CREATE TABLE t FROM SOURCE s FORMAT JSON x
 --! line 1, column 42: expected INCLUDE, ENVELOPE, WITH or the end of the statement, found x
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (ON DECODE ERROR = 'SKIP')
---! line 1, column 66: ON DECODE ERROR is 'RECORD' or 'STOP', not 'SKIP'
+--! line 1, column 66: ON DECODE ERROR must be 'RECORD' or 'STOP', not 'SKIP'
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON WITH (RETAIN HISTORY '1 day')
 --! line 1, column 63: expected FOR, found '1 day'
@@ -359,13 +359,13 @@ CREATE TABLE t (_mz_tick bigint) FROM SOURCE s
 --! line 1, column 17: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
 
 CREATE TABLE t FROM WEBHOOK
---! line 1, column 16: FROM WEBHOOK is not supported yet; there is FROM SOURCE
+--! line 1, column 16: FROM WEBHOOK is not supported yet; use FROM SOURCE
 
 CREATE TABLE t (a int)
 --! line 1, column 23: expected FROM SOURCE, found the end of the statement
 
 CREATE TEMPORARY TABLE t FROM SOURCE s
---! line 1, column 8: CREATE TEMPORARY is not supported; there is CREATE SOURCE, TABLE, VIEW, SCHEMA and SUBSOURCE
+--! line 1, column 8: CREATE TEMPORARY is not supported; CREATE takes SOURCE, TABLE, VIEW, SCHEMA or SUBSOURCE
 
 ALTER TABLE t SET
 --! line 1, column 18: expected (, found the end of the statement
@@ -386,7 +386,7 @@ ALTER TABLE t SET (RETAIN HISTORY FOR '1ms')
 --! line 1, column 39: RETAIN HISTORY FOR '1ms' is not a whole number of seconds
 
 ALTER TABLE t SET (ON DECODE ERROR 'IGNORE')
---! line 1, column 36: ON DECODE ERROR is 'RECORD' or 'STOP', not 'IGNORE'
+--! line 1, column 36: ON DECODE ERROR must be 'RECORD' or 'STOP', not 'IGNORE'
 
 ALTER TABLE t SET (ON DECODE ERROR 'STOP', ON DECODE ERROR 'STOP')
 --! line 1, column 44: ON DECODE ERROR is given twice
@@ -428,4 +428,4 @@ ALTER TABLE t ADD COLUMN a int
 --! line 1, column 15: expected RESUME, RESNAPSHOT, SET, RESET, RENAME TO or SWAP WITH, found ADD
 
 ALTER TABLE IF EXISTS t RESUME
---! line 1, column 13: expected a table name, found IF, a reserved word; as a name it is written "if"
+--! line 1, column 13: expected a table name, found IF, a reserved word; to use it as a name, write "if"
