@@ -120,15 +120,17 @@ def _group_step(goal: GroupGoal, stored: int | None, sent: Sent | None, is_own: 
     return Step.PLAN_AGAIN
 
 
-def what_to_put(*, has_effect: bool, forced: bool) -> Literal["rows", "fence"] | None:
+def what_to_put(*, has_effect: bool, forced: bool, spans_ticks: bool = False) -> Literal["rows", "fence"] | None:
     """What a plan becomes. Delta commits nothing for a merge without effect, not even its transaction.
 
     :param has_effect: would the plan change a row, system columns included? Events alone do not mean that it does.
     :param forced: a commit is due even without effect, so that a late commit of an earlier writer is refused.
+    :param spans_ticks: the plan has events, and its group has several ticks. They may cancel each other out: a row that
+        came with one tick and went with a later one. Only an entry for the group refuses a read between the two.
     """
     if has_effect:
         return "rows"
-    return "fence" if forced else None
+    return "fence" if forced or spans_ticks else None
 
 
 def compaction_stands(inputs: Collection[str], live: Collection[str]) -> bool:

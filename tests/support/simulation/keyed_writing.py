@@ -129,7 +129,10 @@ class KeyedWriter:
             forced = False
         if self._mutant is Mutant.NO_FENCE_WITHOUT_EFFECT and task.events:
             forced = False
-        what = what_to_put(has_effect=change is not None, forced=forced)
+        spans_ticks = bool(task.events) and len(task.ticks) > 1
+        if self._mutant is Mutant.CANCELLED_OUT_UNMARKED:
+            spans_ticks = False
+        what = what_to_put(has_effect=change is not None, forced=forced, spans_ticks=spans_ticks)
         self._count(f"keyed {what or 'nothing'} of several ticks" if len(task.ticks) > 1 else f"keyed {what}")
         self._count("keyed events without effect", bool(task.events) and change is None)
         first = task.ticks[0].mz_timestamp

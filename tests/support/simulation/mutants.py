@@ -50,6 +50,7 @@ class Mutant(Enum):
     STALE_COMPACTION = "a compaction is put on the newest version without a look at its files"
     KEYED_NOT_FORCED = "the forced commit to a keyed collection is left out when it has no events"
     NO_FENCE_WITHOUT_EFFECT = "the forced commit to a keyed collection is left out when its events change no row"
+    CANCELLED_OUT_UNMARKED = "a group whose ticks cancel each other out gets no commit, and is read inside"
     # Cutover.
     INEXACT_CUTOVER = "a table is cut over where its position has reached the tick's lower on some partition only"
     ARMED_BEFORE_HISTORY = "a cutover is armed before the history is complete"
@@ -73,6 +74,7 @@ KEYED = frozenset(
         Mutant.STALE_COMPACTION,
         Mutant.KEYED_NOT_FORCED,
         Mutant.NO_FENCE_WITHOUT_EFFECT,
+        Mutant.CANCELLED_OUT_UNMARKED,
     }
 )
 """They show only in a world with keyed tables."""

@@ -111,6 +111,11 @@ def test_a_plan_without_effect_is_a_fence_or_nothing() -> None:
     assert what_to_put(has_effect=False, forced=False) is None
 
 
+def test_a_group_whose_ticks_cancel_each_other_out_is_marked_by_a_fence() -> None:
+    assert what_to_put(has_effect=False, forced=False, spans_ticks=True) == "fence"
+    assert what_to_put(has_effect=True, forced=False, spans_ticks=True) == "rows"
+
+
 def test_a_compaction_needs_all_of_its_files() -> None:
     assert compaction_stands(["a", "b"], ["a", "b", "c"])
     assert not compaction_stands(["a", "b"], ["b", "c"])
