@@ -37,8 +37,8 @@ def test_forty_random_files(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.timeout(3600)
 def test_a_thousand_random_files(spark: SparkSession, tmp_path: Path) -> None:
     seen = compare(spark, tmp_path, 1, files=1_000)
-    assert seen["row groups"] > 1_500
-    assert seen["chunks of several pages"] > 100
+    assert seen["row groups"] > 1_200
+    assert seen["chunks of several pages"] > 50
     assert min(seen["data"], seen["errors"]) > 300
 
 
@@ -46,8 +46,8 @@ def compare(spark: SparkSession, where: Path, seed: int, *, files: int) -> Count
     seen: Counter[str] = Counter()
     while seen["files"] < files:
         print(f"seed {seed}")
-        pairs = [seen_in(pair, seen) for pair in random_pairs(where / f"{seed} files", seed)]
-        for folder in folders_of(where / f"{seed} tables", pairs):
+        pairs = [seen_in(pair, seen) for pair in random_pairs(where / f"{seed}-files", seed)]
+        for folder in folders_of(where / f"{seed}-tables", pairs):
             expected = folder.expected()
             bounds = some_bounds(expected, seed)
             offsets = expected.column(OFFSET)
