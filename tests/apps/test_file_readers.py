@@ -33,7 +33,7 @@ def test_forty_random_files(spark: SparkSession, tmp_path: Path) -> None:
     compare(spark, tmp_path, random.SystemRandom().randrange(10**9), files=40)
 
 
-@pytest.mark.full(seconds=400)
+@pytest.mark.full(seconds=500)
 @pytest.mark.timeout(3600)
 def test_a_thousand_random_files(spark: SparkSession, tmp_path: Path) -> None:
     seen = compare(spark, tmp_path, 1, files=1_000)
