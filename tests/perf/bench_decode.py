@@ -56,7 +56,9 @@ def record(rng: random.Random, number: int, shape: str) -> bytes:
 
 
 def work() -> None:
-    """Answer each request, ``shape records tables share_of_bad``, with the microseconds of one core per record."""
+    """Answer each request, ``shape records tables share_of_bad``, with the microseconds of one core per record, the
+    bytes of one table's files per record, and a hash of all rows.
+    """
     import pyarrow as pa
 
     from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
@@ -90,7 +92,8 @@ def work() -> None:
             results = [row for batch in write_partition(iter(batches), plan) for row in batch.to_pylist()]
             spent = time.process_time() - begin
         hashes = sorted((row["table_id"], row["role"], row["rows"], row["hash"]) for row in results if row["path"])
-        print(json.dumps([spent / records * 1e6, hash(tuple(hashes))]), flush=True)
+        size = sum(row["size"] for row in results if row["path"]) / records / tables
+        print(json.dumps([spent / records * 1e6, size, hash(tuple(hashes))]), flush=True)
 
 
 class Worker:
@@ -101,12 +104,12 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=checkout,
         )  # fmt: skip
 
-    def ask(self, *request: object) -> tuple[float, int]:
+    def ask(self, *request: object) -> tuple[float, float, int]:
         assert self._process.stdin
         assert self._process.stdout
         print(json.dumps(request), file=self._process.stdin, flush=True)
-        spent, hashed = json.loads(self._process.stdout.readline())
-        return spent, hashed
+        spent, size, hashed = json.loads(self._process.stdout.readline())
+        return spent, size, hashed
 
     def close(self) -> None:
         assert self._process.stdin
@@ -124,11 +127,13 @@ def main() -> None:
             for tables in numbers:
                 for bad in (0, 0.001):
                     rounds = [[each.ask(shape, records, tables, bad) for each in workers] for _ in range(REPEATS)]
-                    same = len({hashed for pair in rounds for _, hashed in pair}) == 1
+                    same = len({hashed for pair in rounds for *_, hashed in pair}) == 1
                     before, after = (min(pair[side][0] for pair in rounds) for side in (0, 1))
+                    sizes = " -> ".join(f"{size:.1f}" for _, size, _ in rounds[0])
                     print(
                         f"{shape:6}{tables:3} tables, {bad:5.1%} bad, us/record: {before:6.2f} there, {after:6.2f}"
-                        f" here, {before / after:4.2f} times as fast, rows and hashes {'equal' if same else 'DIFFER'}",
+                        f" here, {before / after:4.2f} times as fast, {sizes} bytes, rows and hashes"
+                        f" {'equal' if same else 'DIFFER'}",
                         flush=True,
                     )
     finally:

@@ -71,6 +71,7 @@ def test_the_fan_out_names_nothing_but_arrow_numpy_and_plain_types() -> None:
             "connectors.places",
             "connectors.records",
             "connectors.record_times",
+            "envelopes.base",
             "core.arrow_types",
             "core.ids",
             "core.registry",

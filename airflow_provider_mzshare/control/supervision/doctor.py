@@ -22,6 +22,7 @@ from airflow_provider_mzshare.errors import MzShareError, TerminalError
 from airflow_provider_mzshare.settings import Settings, is_local
 from airflow_provider_mzshare.storage.collections.compaction import compaction_is_safe, put_if_absent_works
 from airflow_provider_mzshare.storage.collections.faults import check_takes_files
+from airflow_provider_mzshare.storage.file_check import check_files
 from airflow_provider_mzshare.urls import shown_url
 
 PACKAGES = ("pyspark", "pyspark-client", "delta-spark", "deltalake", "pyarrow", "sqlalchemy")
@@ -53,6 +54,7 @@ def examine(
     yield _tried("jars", lambda: _jars(settings))
     yield _tried("storage", lambda: _storage(settings.warehouse))
     yield _tried("compaction", _compaction)
+    yield _tried("files", _files)
     yield _tried("catalog", lambda: _catalog(settings.catalog_url))
     yield _tried("launcher", lambda: _launcher(settings))
     if spark:
@@ -151,6 +153,10 @@ def _compaction() -> str:
             hint="pip install deltalake==1.6.3",
         )
     return "delta-rs refuses a stale compaction"
+
+
+def _files() -> str:
+    return f"{check_files()} files that were put together of columns are the ones that Arrow writes"
 
 
 def _catalog(url: str) -> str:

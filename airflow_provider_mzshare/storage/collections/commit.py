@@ -185,8 +185,7 @@ def _insist(
         except WarehouseUnreachable as error:
             failures.append(error)
             continue
-        answer = settled(stored)
-        if answer is not None:
+        if (answer := settled(stored)) is not None:
             return answer
         if content.is_empty(collection) and not force:
             return CommitResult(None, already=False)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
-from airflow_provider_mzshare.core.schema import system_names
+from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
 from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection
@@ -25,6 +25,7 @@ from airflow_provider_mzshare.storage.collections.commit import (
     add_files,
     tick_properties,
 )
+from airflow_provider_mzshare.storage.collections.compaction import COMPRESSION
 from airflow_provider_mzshare.storage.collections.damage import DamagedCollection, unreadable
 from airflow_provider_mzshare.storage.collections.rows import snapshot_of
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
@@ -72,7 +73,12 @@ class KeyEvents(Content):
         """Plan on the version that is loaded. A plan that was put is not used again, whatever the answer was."""
         if self._planned is None or self._was_put or self._planned.version != collection.delta_version:
             self._planned, self._was_put = self._plan(collection), False
-        return not self._planned.rows.num_rows
+        return not self._planned.rows.num_rows and not self._spans_ticks(collection)
+
+    def _spans_ticks(self, collection: Collection) -> bool:
+        """Whether ticks of the group cancel each other out: then an entry says where it begins and ends, so that nobody
+        reads the rows of before as those of a tick in between."""
+        return len(pc.unique(self._events(collection).column(TICK))) > 1
 
     def noted(self, metadata: Mapping[str, str]) -> dict[str, str]:
         changes = self._planned
@@ -168,6 +174,7 @@ def _merge(
             predicate=" AND ".join(f"t.{_quoted(name)} = s.{_quoted(name)}" for name in keys),
             source_alias="s",
             target_alias="t",
+            writer_properties=COMPRESSION,
             commit_properties=tick_properties(collection, mz_timestamp, metadata, retries=NO_RETRIES),
             post_commithook_properties=KEEP_LOG,
         )

@@ -66,7 +66,8 @@ def encodings(schema: pa.Schema, place: Place) -> dict[str, Encoding]:
 
 def parquet_options(columns: Mapping[str, Encoding]) -> dict[str, Any]:
     return {
-        "compression": "snappy",
+        "compression": "zstd",
+        "compression_level": 1,
         "use_dictionary": [name for name, how in columns.items() if how.dictionary],
         "column_encoding": {name: "DELTA_BINARY_PACKED" for name, how in columns.items() if how.packed},
         "write_statistics": [name for name, how in columns.items() if how.statistics],

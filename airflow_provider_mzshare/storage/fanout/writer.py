@@ -37,7 +37,7 @@ from airflow_provider_mzshare.storage.fanout.splicing import (
 _PIECE_ROWS = 32_768
 _PIECE_BYTES = 64 << 20
 _BUFFER_BYTES = 256 << 10
-_SPLICED_FROM = 8  # tables; with fewer, and few records, encoding columns separately costs more than it saves
+SPLICED_FROM = 8  # tables; with fewer, and few records, encoding columns separately costs more than it saves
 _ERROR_LENGTH = 500
 
 
@@ -45,7 +45,7 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
     """One task of the pass: what Spark gives in, one batch of ``RESULT_SCHEMA`` out if there was a record."""
     plan = FanoutPlan.from_json(plan_json)
     readers, ticks = Readers(plan), TickNumbers(plan.tick, plan.ends, plan.place)
-    spliced = len(plan.members) >= _SPLICED_FROM and is_exact()
+    spliced = len(plan.members) >= SPLICED_FROM and is_exact()
     outputs = [_MemberOutput(member, plan.file_prefix, spliced=spliced) for member in plan.members]
     received, count = Received(), Count(plan.counts)
     try:

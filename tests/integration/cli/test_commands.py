@@ -140,6 +140,7 @@ def test_doctor_finds_what_is_well_and_what_is_not(broker_cli: Cli) -> None:
     findings = {f["check"]: f for f in broker_cli.ok("doctor", "broker", "-o", "json").json}
     assert findings["storage"]["ok"] is True
     assert findings["compaction"]["ok"] is True
+    assert findings["files"]["ok"] is True
     assert "will be created on first use" in str(findings["catalog"]["detail"])
     assert "1 broker" in str(findings["connection broker"]["detail"])
     assert re.fullmatch(r"local\[1\] starts and works; it took [0-9.]+ s", str(findings["spark"]["detail"]))

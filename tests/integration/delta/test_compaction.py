@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
@@ -17,6 +18,7 @@ from deltalake.table import TableOptimizer
 from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact, compaction_is_safe, put_if_absent_works
+from airflow_provider_mzshare.storage.fanout.splicing import parquet_options
 from tests.support.delta import NAME, new_collection, read_arrow, read_rows, rows_of, time_of, write_file, write_tick
 
 
@@ -55,6 +57,26 @@ def test_the_statistics_of_the_system_columns_survive(tmp_path: Path) -> None:
     [stats] = pa.table(collection.table.get_add_actions(flatten=True)).to_pylist()
     assert (stats["num_records"], stats["min._mz_tick"], stats["max._mz_tick"]) == (9, 1, 3)
     assert (stats["min._mz_offset"], stats["max._mz_offset"]) == (0, 8)
+
+
+def test_files_are_compressed_as_those_of_the_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    optimize = TableOptimizer.compact
+
+    def compacting(self, **given):
+        asked.append(given["writer_properties"])
+        return optimize(self, **given)
+
+    monkeypatch.setattr(TableOptimizer, "compact", compacting)
+    collection = new_collection(tmp_path)
+    for tick in (1, 2, 3):
+        write_tick(collection, tick)
+    compact(collection, min_files=2)
+    [path] = collection.table.file_uris()
+    group = pq.read_metadata(path).row_group(0)
+    of_pass = parquet_options({})
+    assert {group.column(number).compression for number in range(group.num_columns)} == {of_pass["compression"].upper()}
+    assert [each.compression for each in asked] == [f"{of_pass['compression'].upper()}({of_pass['compression_level']})"]
 
 
 def test_too_few_small_files_are_left_alone(tmp_path: Path) -> None:

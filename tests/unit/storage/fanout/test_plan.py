@@ -118,6 +118,8 @@ print(json.dumps([sorted(ours), sorted(name for name in others if not name.start
         ".core.arrow_types",
         ".core.registry",
         ".core.schema",
+        ".envelopes",
+        ".envelopes.base",
         ".errors",
         ".formats",
         *(f".formats.{n}" for n in formats),

@@ -62,6 +62,12 @@ def test_files_and_results_describe_the_rows(tmp_path):
         assert (row["error"], row["first_error"]) == (None, None)
 
 
+def test_every_column_of_data_and_errors_is_compressed_by_zstd(tmp_path):
+    for row in run(table_in(tmp_path, ("a", "bigint"))):
+        group = pq.read_metadata(tmp_path / "u1" / row["role"] / row["path"]).row_group(0)
+        assert {group.column(number).compression for number in range(group.num_columns)} == {"ZSTD"}
+
+
 def test_members_and_roles_without_rows_make_no_file_and_no_result(tmp_path):
     assert run(table_in(tmp_path), batches=[]) == []
     assert run(table_in(tmp_path), batches=[batch_of([])]) == []
