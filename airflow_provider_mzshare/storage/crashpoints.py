@@ -36,6 +36,9 @@ BACKFILL_LABELS = (
 """What a backfill app passes: the lease taken, a group planned, its files written, some and all of its collections
 committed, the history complete; then a group after the history, one of a table that converges, and its end."""
 
+KEYED_LABELS = ("keyed_planned", "keyed_put")
+"""What a commit to a table with keys passes, in either app: planned on a version, and put behind it."""
+
 VARIABLE = "MZSHARE_CRASH"
 
 _passed: Counter[str] = Counter()
