@@ -55,11 +55,11 @@ def _sentence(verified: Verified) -> str:
     compared = verified.rows + verified.errors
     if verified.key:
         compared = sum(each.upper - each.lower for each in verified.partitions)
-        what = f"{verified.rows} keys have the rows that their records say, and {verified.errors} errors match"
+        what = f"the rows of {verified.rows} keys and {verified.errors} errors"
     else:
-        what = f"{verified.rows} rows and {verified.errors} errors match"
+        what = f"{verified.rows} rows and {verified.errors} errors"
     rate = compared / max(verified.seconds, 0.001)
     return (
-        f"{verified.table} is exact at tick {verified.tick}: {what} the upstream, each exactly once "
+        f"{verified.table} is exact at tick {verified.tick}: {what} match the upstream, each exactly once "
         f"({ranges or 'nothing'}; {verified.seconds:.1f} s, {rate:,.0f}/s)"
     )

@@ -307,7 +307,7 @@ def test_the_times_between_a_stall_and_its_healing_cannot_be_read(scene: Scene) 
         assert table_read_point(session, keyed, as_of_ms=before.upper - 1).tick == 1
         assert table_read_point(session, keyed, tick=5).tick == 5
         for number in (2, 3, 4):
-            with pytest.raises(NotReadable, match="were written together"):
+            with pytest.raises(NotReadable, match="wrote the ticks from"):
                 table_read_point(session, keyed, tick=number)
 
 

@@ -137,7 +137,7 @@ def test_a_key_with_two_rows_is_found_by_verify_and_by_check(open_scene: Open) -
         scene.verify(table)
     assert (failed.value.what, failed.value.key) == ("double", {"key": "b"})
     (damage,) = scene.check(table).damages
-    assert damage.problem == "hold 5 rows, where the catalog knows of 4"
+    assert damage.problem == "hold 5 rows, but the catalog says 4"
 
 
 def test_sums_that_do_not_add_up_are_found(open_scene: Open) -> None:
@@ -150,7 +150,9 @@ def test_sums_that_do_not_add_up_are_found(open_scene: Open) -> None:
     scene.prove(table, SMALL.states()[2])
     with scene.catalog.write() as session:
         session.query(CertificateRow).update({"data_hash": "0" * 31 + "1"})
-    with pytest.raises(VerificationFailed, match="3 rows and 1 errors, the range holds 3 and 1, with other hashes"):
+    with pytest.raises(
+        VerificationFailed, match="3 rows and 1 errors, but the range holds 3 and 1, with different hashes"
+    ):
         scene.verify(table)
     mine = CommitRow.collection_id == scene.point(table).data
     with scene.catalog.write() as session:

@@ -64,6 +64,8 @@ def test_a_replacement_there_and_back_and_there_again(
         "source": "public.s",
         "reference": ["t"],
         "format": "json",
+        "envelope": "none",
+        "key_format": "",
     }
     for attempt in range(3):
         swapped = swap_once(catalog, plan.table, plan.other, new_id=new, keep_as=plan.keep_as)

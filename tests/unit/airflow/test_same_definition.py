@@ -151,7 +151,7 @@ def test_a_table_with_a_key(clauses: str, given: dict[str, Any]) -> None:
 
 def test_what_only_an_argument_can_get_wrong() -> None:
     for given, problem in (
-        ({"envelope": "debezium"}, "envelope is one of none, upsert, not 'debezium'"),
+        ({"envelope": "debezium"}, "envelope must be one of none, upsert, not 'debezium'"),
         ({"key_format": "none"}, "key_format is one of json, text, bytes, not 'none'"),
         ({"inline_errors": True}, "inline_errors is the name of a column, as 'error', not True"),
         ({"format": "none", "key_format": "json"},

@@ -23,10 +23,10 @@ VERIFIED = Verified(
 
 def test_rows_and_keys_are_told_apart() -> None:
     assert _sentence(VERIFIED) == (
-        "t is exact at tick 5: 7 rows and 2 errors are each there once, as upstream (0:0-100; 2.0 s, 4/s)"
+        "t is exact at tick 5: 7 rows and 2 errors match the upstream, each exactly once (0:0-100; 2.0 s, 4/s)"
     )
     assert _sentence(replace(VERIFIED, key=("id",))) == (
-        "t is exact at tick 5: 7 keys have the rows that their records say, and 2 errors are there once, as upstream "
+        "t is exact at tick 5: the rows of 7 keys and 2 errors match the upstream, each exactly once "
         "(0:0-100; 2.0 s, 50/s)"
     )
     gone = replace(VERIFIED, key=("id",), verdict="unverifiable", reason="3 keys are gone", unverifiable_keys=3)

@@ -78,7 +78,7 @@ def test_a_table_of_any_envelope_keeps_its_name() -> None:
 
 
 def test_one_that_is_not_here_is_refused_in_a_statement_and_where_the_table_would_be_filled() -> None:
-    with pytest.raises(StatementError, match="ENVELOPE DEBEZIUM is not supported yet; there is NONE and UPSERT"):
+    with pytest.raises(StatementError, match="ENVELOPE DEBEZIUM is not supported yet; use NONE or UPSERT"):
         parse("FORMAT TEXT ENVELOPE DEBEZIUM")
     stored = parse_table_spec(TableSpec(reference="r", format="text", envelope="adding").model_dump_json())
     assert "ENVELOPE ADDING" in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), stored)

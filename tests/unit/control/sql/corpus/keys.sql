@@ -70,7 +70,7 @@ CREATE TABLE t FROM SOURCE s FORMAT JSON INCLUDE OFFSET ENVELOPE UPSERT
 --! line 1, column 57: ENVELOPE UPSERT needs INCLUDE KEY
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
---! line 1, column 51: ENVELOPE DEBEZIUM is not supported yet; there is NONE and UPSERT
+--! line 1, column 51: ENVELOPE DEBEZIUM is not supported yet; use NONE or UPSERT
 
 CREATE TABLE t FROM SOURCE s FORMAT JSON ENVELOPE UPDATE
 --! line 1, column 51: expected NONE or UPSERT, found UPDATE
@@ -88,10 +88,10 @@ CREATE TABLE t FROM SOURCE s KEY FORMAT TEXT
 --! line 1, column 45: expected VALUE, found the end of the statement
 
 CREATE TABLE t FROM SOURCE s KEY FORMAT AVRO VALUE FORMAT JSON
---! line 1, column 41: KEY FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
+--! line 1, column 41: KEY FORMAT AVRO is not supported yet; use JSON, TEXT or BYTES
 
 CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT AVRO
---! line 1, column 59: VALUE FORMAT AVRO is not supported yet; there is JSON, TEXT and BYTES
+--! line 1, column 59: VALUE FORMAT AVRO is not supported yet; use JSON, TEXT or BYTES
 
 CREATE TABLE t FROM SOURCE s KEY FORMAT XML VALUE FORMAT JSON
 --! line 1, column 41: expected JSON, TEXT or BYTES, found XML
@@ -163,7 +163,7 @@ CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE K
 --! line 1, column 85: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
 
 CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY ("a b" int)
---! line 1, column 85: column "a b": Delta allows no blank and none of ,;{}()= in a column name
+--! line 1, column 85: column "a b": Delta does not allow blanks or ,;{}()= in a column name
 
 CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (data int) ENVELOPE UPSERT
 --! line 1, column 77: column data occurs twice; leave one of them out
@@ -172,7 +172,7 @@ CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY AS error ENVELOPE U
 --! line 1, column 88: column error occurs twice; INLINE AS gives the column of errors another name
 
 CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS "A")
---! line 1, column 113: column A occurs twice, the other time as a: case makes no difference; INLINE AS gives the column of errors another name
+--! line 1, column 113: column A occurs twice, once as a: upper and lower case count as the same; INLINE AS gives the column of errors another name
 
 CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS _mz_error)
 --! line 1, column 113: column _mz_error: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
@@ -208,7 +208,7 @@ CREATE TABLE t FROM SOURCE s INCLUDE KEY (a int) ENVELOPE UPSERT
 --! line 1, column 43: INCLUDE needs FORMAT: without it the columns are the upstream's own
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') ENVELOPE UPSERT
---! line 1, column 53: ENVELOPE has no place here: an old-style KAFKA source needs FORMAT
+--! line 1, column 53: ENVELOPE is not allowed here: an old-style KAFKA source needs FORMAT
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON ENVELOPE UPSERT
 --! line 1, column 65: ENVELOPE UPSERT needs INCLUDE KEY
@@ -226,13 +226,13 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON INCLUDE KEY ENVE
 --! line 1, column 92: VALUE DECODING ERRORS = INLINE needs ENVELOPE UPSERT; with ENVELOPE NONE, what cannot be decoded is in the table's errors
 
 CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE KEY FORMAT JSON VALUE FORMAT JSON ENVELOPE UPSERT
---! line 1, column 47: FORMAT has no place here: a LOAD GENERATOR has columns of its own
+--! line 1, column 47: FORMAT is not allowed here: a LOAD GENERATOR has columns of its own
 
 CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE INCLUDE KEY (a int) ENVELOPE UPSERT
---! line 1, column 55: INCLUDE has no place here: a LOAD GENERATOR has columns of its own
+--! line 1, column 55: INCLUDE is not allowed here: a LOAD GENERATOR has columns of its own
 
 CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)
 --! line 1, column 64: VALUE DECODING ERRORS = INLINE needs FORMAT: without it the columns are the upstream's own, and there is nothing to decode
 
 CREATE SOURCE s FROM LOAD GENERATOR AUCTION ENVELOPE UPSERT
---! line 1, column 45: ENVELOPE has no place here: AUCTION has several outputs; FOR ALL TABLES makes them
+--! line 1, column 45: ENVELOPE is not allowed here: AUCTION has several outputs; FOR ALL TABLES makes them
