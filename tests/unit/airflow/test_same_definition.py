@@ -152,7 +152,7 @@ def test_a_table_with_a_key(clauses: str, given: dict[str, Any]) -> None:
 def test_what_only_an_argument_can_get_wrong() -> None:
     for given, problem in (
         ({"envelope": "debezium"}, "envelope must be one of none, upsert, not 'debezium'"),
-        ({"key_format": "none"}, "key_format is one of json, text, bytes, not 'none'"),
+        ({"key_format": "none"}, "key_format must be one of json, text, bytes, not 'none'"),
         ({"inline_errors": True}, "inline_errors is the name of a column, as 'error', not True"),
         ({"format": "none", "key_format": "json"},
          "KEY FORMAT needs VALUE FORMAT: without it the columns are the upstream's own"),
