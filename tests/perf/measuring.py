@@ -1,7 +1,8 @@
 """What a run costs: CPU of all its processes, by their parts, and the most memory that they had together.
 
-The kernel counts: a process that ends adds its CPU to the one that waits for it. Whoever loses its parent is given to
-this process, so what Spark forks and forgets is counted too. Samples only tell which part used it.
+Every process is looked at a few times a second, and what it had used when it was last seen counts. The kernel's own sum
+over ended processes is no measure: the parent of Spark's Python workers never asks how they ended, so theirs is in
+nobody's. It is a check, as it may not be larger: whoever loses its parent is given to this process.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Usage:
     cpu: float = 0.0
     """Of all processes, the ended ones too."""
     parts: dict[str, float] = field(default_factory=dict)
-    """As last seen: a little less than the whole."""
+    """The same, as last seen of each."""
     threads: dict[str, float] = field(default_factory=dict)
     """Of the JVM, by the beginning of their names, as last seen."""
     rss_mb: float = 0.0
@@ -39,7 +40,7 @@ class Usage:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose parent ends: else nobody could ask for its CPU."""
+    """Become the parent of every descendant whose parent ends: else it would no longer be seen."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
@@ -59,9 +60,9 @@ def measured() -> Iterator[Usage]:
         sampler.done.set()
         sampler.join()
         _reap(before)
-    usage.cpu = _ended_cpu() - cpu
-    usage.rss_mb = sampler.rss / _MB
     usage.parts = {part: sampler.by_part()[part] for part in PARTS}
+    usage.cpu = max(sum(usage.parts.values()), _ended_cpu() - cpu)
+    usage.rss_mb = sampler.rss / _MB
     usage.threads = dict(sampler.by_thread().most_common(12))
 
 
@@ -139,8 +140,10 @@ class _Sampler(threading.Thread):
 
     def _look(self, process: psutil.Process) -> int:
         with process.oneshot():
-            times, part = process.cpu_times(), _part(process.cmdline())
-            self._cpu[process.pid, process.create_time()] = part, times.user + times.system
+            key, times, command = (process.pid, process.create_time()), process.cpu_times(), process.cmdline()
+            # One that is about to end has no command any more.
+            part = _part(command) if command else self._cpu.get(key, ("driver", 0.0))[0]
+            self._cpu[key] = part, times.user + times.system
             if part == "JVM":
                 self._look_at_threads(process.pid)
             return int(process.memory_info().rss)
