@@ -45,7 +45,7 @@ def record(rng: random.Random, number: int, shape: str) -> bytes:
         "note": f"note {rng.randrange(10**9):09} " + "x" * 20,
     }
     if shape == "big":
-        fields |= {f"text{n}": f"value {rng.randrange(10**6)}" for n in range(8)}
+        fields |= {f"text{n}": f"a longer value {rng.randrange(10**6)}" for n in range(8)}
         fields |= {f"whole{n}": rng.randrange(10**9) for n in range(6)}
         fields |= {f"part{n}": rng.random() * 1_000 for n in range(4)}
         fields |= {f"flag{n}": rng.random() < 0.5 for n in range(3)}
@@ -53,6 +53,11 @@ def record(rng: random.Random, number: int, shape: str) -> bytes:
             f"nested{n}": {"sku": f"s{rng.randrange(999)}", "qty": [rng.randrange(9), rng.random()]} for n in range(3)
         }
     return json.dumps(fields).encode()
+
+
+def mean_size(shape: str) -> float:
+    rng = random.Random(7)
+    return sum(len(record(rng, number, shape)) for number in range(2_000)) / 2_000
 
 
 def work() -> None:
@@ -124,6 +129,7 @@ def main() -> None:
     workers = [Worker(other), Worker(HERE)]
     try:
         for shape in SHAPES:
+            print(f"{shape}: JSON of {mean_size(shape):.0f} bytes, {len(SHAPES[shape])} columns")
             for tables in numbers:
                 for bad in (0, 0.001):
                     rounds = [[each.ask(shape, records, tables, bad) for each in workers] for _ in range(REPEATS)]

@@ -1,0 +1,62 @@
+"""Runs the shared app of the checkout that it is started in, for bench_live; its own file may be another checkout's.
+
+Takes what to do as JSON, says when the app is warm, waits for a line, and answers with the ticks since.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from sqlalchemy import select
+
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.composition import open_catalog
+from airflow_provider_mzshare.core.specs import SourceSettings
+from tests.perf.peers.task import columns_of
+from tests.support.stack import Stack, Table
+from tests.support.waiting import wait_until
+
+WARM_TICKS = 20
+WARM_SECONDS = 300.0
+
+
+def say(answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def main(folder: Path, bootstrap: str, topic: str, tables: int) -> None:
+    folder.mkdir()
+    broker: Any = SimpleNamespace(bootstrap=bootstrap)
+    stack = Stack(folder, broker, open_catalog(f"sqlite:///{folder / 'catalog.db'}"))
+    listed = [Table(f"t{number}", columns_of(number)) for number in range(tables)]
+    source = stack.create("live", topic, listed, SourceSettings())
+    handle = stack.launch(source)
+    store = stack.store(source)
+    wait_until(lambda: store.load().last_number > WARM_TICKS, WARM_SECONDS, "a warm app", every=0.5)
+    say({"pid": handle.pid})
+    sys.stdin.readline()
+    stack.launcher.request_stop(handle)
+    wait_until(lambda: stack.launcher.status(handle) == "gone", 60, "the app's end")
+    query = select(TickRow.committed_at, TickRow.upper, TickRow.stats).where(TickRow.source_id == source)
+    with stack.catalog.read() as session:
+        rows = session.execute(query.order_by(TickRow.number)).all()
+    say(
+        [
+            {
+                "at": row.committed_at,
+                "upper": {int(partition): row.upper[partition] for partition in row.upper},
+                "stats": json.loads(row.stats or "{}"),
+            }
+            for row in rows
+            if row.committed_at
+        ]
+    )
+
+
+if __name__ == "__main__":
+    home, broker_address, name, count = sys.argv[1:]
+    main(Path(home), broker_address, name, int(count))
