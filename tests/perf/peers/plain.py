@@ -1,6 +1,6 @@
 """Plain Python: one process, a consumer, one parse per record, a Delta write per table and batch.
 
-Records become msgspec's structs: that is cheaper than dicts, of msgspec or of orjson, and than Arrow's rows from dicts.
+Records become structs of msgspec, which are cheaper than its dicts.
 """
 
 from __future__ import annotations
