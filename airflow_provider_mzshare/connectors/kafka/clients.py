@@ -151,14 +151,14 @@ class Clients:
         if error.code() in _MISSING:
             return ReferenceMissing(f"topic {self._topic!r} does not exist at {self._config.bootstrap}")
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return self._denied("DESCRIBE")
+            return self.denied("DESCRIBE")
         if error.code() in _DENIED:
             return self._refused(error.str())
         if error.code() in _NOT_READY:
             return NotReady(f"Kafka cannot answer for topic {self._topic!r} at the moment: {self._clean(error.str())}")
         return self._unreachable(error.str())
 
-    def _denied(self, right: str) -> NotAuthorized:
+    def denied(self, right: str) -> NotAuthorized:
         user = self._config.values.get("sasl.username")
         who = f"user {user!r}" if user else f"connection {self._config.name!r}"
         return NotAuthorized(
@@ -223,7 +223,7 @@ class Clients:
             if error is None or error.code() in (KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET):
                 return
             if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise self._denied("READ")
+                raise self.denied("READ")
             raise self._explain(error)
         raise self._unreachable()
 

@@ -114,7 +114,7 @@ class RecordReader(Clients):
                 "history_gone", f"topic {self._topic!r}, partition {message.partition()}: {error.str()}"
             )
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise self._denied("READ")
+            raise self.denied("READ")
         # Errors without a topic are of the group, which is not used, or of a broker that may come back.
         if message.topic() is not None and not error.retriable():
             raise self._explain(error)

@@ -123,11 +123,8 @@ class KafkaUpstream:
         deadline = Deadline(self._timeout)
         try:
             (found,) = self._ask(request, deadline)
-        except NotAuthorized as denied:
-            raise NotAuthorized(
-                denied.message.replace("no DESCRIBE right", "no DESCRIBE_CONFIGS right"),
-                hint=denied.hint.replace("allow DESCRIBE ", "allow DESCRIBE_CONFIGS "),
-            ) from None
+        except NotAuthorized:
+            raise self._clients.denied("DESCRIBE_CONFIGS") from None
         if "compact" not in str(found["cleanup.policy"].value).split(","):
             return None
         kept, lag = (int(str(found[name].value)) for name in ("delete.retention.ms", "min.compaction.lag.ms"))

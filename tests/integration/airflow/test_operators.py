@@ -113,7 +113,7 @@ def test_what_a_retry_cannot_heal_is_not_retried(run: Run, session: Session, top
         (CreateSourceOperator, {"source": "x", "kafka_conn_id": "nope", "topic": "t"}, "connection 'nope'"),
         (DropSourceOperator, {"source": "s"}, "still used by table a"),
         (StartIngestionOperator, {"source": "nope"}, "Try: mzshare status"),
-        (ReadTableOperator, {"table": "a", "count": True, "file": "x.csv"}, "exclude"),
+        (ReadTableOperator, {"table": "a", "count": True, "file": "x.csv"}, "not both"),
         (ReadTableOperator, {"table": "a", "file": "x.txt"}, "parquet, csv, json"),
         (ReadTableOperator, {"table": "a", "tick": "soon"}, "whole number"),
         (MzShareSQLOperator, {"sql": "CREATE VIEW v"}, "line 1, column 14"),

@@ -209,7 +209,7 @@ def test_two_apps_forced_on_one_source_leave_one_owner(homes: Home, name: str) -
     first = homes.running(source_id)
     assert first.launcher == name
     starter = Starter(homes.catalog, homes.settings, homes.connections, homes.launchers)
-    assert starter.start(source_id) == f"job {first.id} is there already"
+    assert starter.start(source_id) == f"job {first.id} exists already"
     with homes.catalog.read() as session:
         source = items.get_source_item(session, source_id)
     second = starter.job_for(source)

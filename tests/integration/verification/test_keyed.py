@@ -24,7 +24,7 @@ from tests.support.keyed_oracle import Case, Record, Shape, adding
 from tests.support.keyed_scene import KeyedScene, Spoil
 
 ONE, TWO = b'{"n": 1, "name": "one"}', b'{"n": 2, "name": "two"}'
-COMPACTED = "as the topic is compacted"
+COMPACTED = "because the topic is compacted"
 Open = Callable[[Case], KeyedScene]
 
 

@@ -72,6 +72,6 @@ def test_keys_of_a_real_topic_are_compared_and_those_whose_record_is_gone_are_un
         compact(kafka, pipeline.topic)
         found = pipeline.verify(table)
         assert (found.verdict, found.rows, found.unverifiable_keys) == ("unverifiable", 3, 1)
-        assert found.reason == "1 keys have records that are gone upstream, as the topic is compacted"
+        assert found.reason == "1 keys have records that are gone upstream, because the topic is compacted"
     finally:
         pipeline.close()
