@@ -154,7 +154,7 @@ def rows_of_keys(collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa
 
 
 def _flagged(rows: pa.Table, deletes: bool) -> pa.Table:
-    return rows.append_column(DELETES, pa.array([deletes] * rows.num_rows, pa.bool_()))
+    return rows.append_column(DELETES, pa.repeat(deletes, rows.num_rows))
 
 
 def _read_file(collection: Collection, file: FileWritten, schema: pa.Schema) -> pa.Table:

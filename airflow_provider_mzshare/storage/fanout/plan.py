@@ -119,9 +119,9 @@ class MemberPlan:
         return self.schema.append(pa.field(DELETES, pa.bool_()))
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """Where the pass writes files for it: data, or events, and errors."""
-        return (self.events_path if self.keys else self.data_path, self.errors_path)
+    def folders(self) -> Mapping[str, str]:
+        """Where the pass writes its files, by role. Events of keys take the place of rows."""
+        return {"data": self.events_path if self.keys else self.data_path, "errors": self.errors_path}
 
     @property
     def events_path(self) -> str:

@@ -112,7 +112,7 @@ class _MemberOutput:
 
     def _file(self, role: str) -> _OutputFile:
         if role not in self._files:
-            folder = dict(zip(("data", "errors"), self.member.folders, strict=True))[role]
+            folder = self.member.folders[role]
             schema = _schema(self.member, role)
             columns = encodings(schema, self.member.place)
             self._files[role] = _OutputFile(folder, schema, columns, self._file_prefix, spliced=self._spliced)

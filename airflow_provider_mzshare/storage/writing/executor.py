@@ -289,7 +289,7 @@ class TickExecutor:
 
 def _sweep(plan: FanoutPlan) -> None:
     """Remove the files of a pass that failed: no commit will name them. Maintenance removes what is left."""
-    for folder in {path for member in plan.members for path in member.folders}:
+    for folder in {path for member in plan.members for path in member.folders.values()}:
         with suppress(OSError, DeltaError):
             files = open_filesystem(folder)
             for info in files.get_file_info(FileSelector("")):
