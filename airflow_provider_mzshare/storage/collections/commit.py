@@ -16,6 +16,14 @@ from deltalake import CommitProperties, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
+from airflow_provider_mzshare.core.ticklog.keyed_commits import (
+    GroupGoal,
+    Loaded,
+    Sent,
+    Step,
+    TickGoal,
+    next_step,
+)
 from airflow_provider_mzshare.errors import (
     BadCollection,
     CatalogBehind,
@@ -110,6 +118,8 @@ class NewFiles(Content):
 
 
 NOTHING = NewFiles()
+_TO_DO = (Step.PLAN, Step.RELOAD)
+"""The commit is still to be made. The log was loaded just before, so that it is not loaded again."""
 
 
 def commit_tick(
@@ -129,10 +139,11 @@ def commit_tick(
     :param repaired: the tick was put back by a catalog repair: a collection may be past it.
     """
 
-    def settled(stored: int | None) -> CommitResult | None:
-        if stored is None or (stored < mz_timestamp and knows(stored)):
-            return None
-        return _present(collection, stored, mz_timestamp, knows, metadata, repaired=repaired)
+    goal = TickGoal(mz_timestamp, repaired)
+
+    def settled(stored: int | None, sent: Sent | None) -> CommitResult | None:
+        step = next_step(goal, Loaded(collection.delta_version, stored), sent, knows=knows, is_own=lambda: False)
+        return None if step in _TO_DO else _ended(step, collection, mz_timestamp, stored, metadata)
 
     return _insist(collection, mz_timestamp, content, metadata, force=force, settled=settled)
 
@@ -152,14 +163,17 @@ def commit_group(
     not this one may be the last of several commits: only a new plan finds them all.
     """
 
-    def settled(stored: int | None) -> CommitResult | None:
-        if stored == planned:
-            return None
-        if stored == mz_timestamp:
-            result = _carried(collection, mz_timestamp, already=True)
-            if result.metadata == _stamped(mz_timestamp, content.noted(metadata)):
-                return result
-        raise PlanAgain(collection.collection_id, planned, stored)
+    goal = GroupGoal(mz_timestamp, planned)
+
+    def is_own() -> bool:
+        found = _carried(collection, mz_timestamp, already=True)
+        return found.metadata == _stamped(mz_timestamp, content.noted(metadata))
+
+    def settled(stored: int | None, sent: Sent | None) -> CommitResult | None:
+        step = next_step(goal, Loaded(collection.delta_version, stored), sent, knows=lambda _: True, is_own=is_own)
+        if step is Step.PLAN_AGAIN:
+            raise PlanAgain(collection.collection_id, planned, stored)
+        return None if step in _TO_DO else _carried(collection, mz_timestamp, already=True)
 
     return _insist(collection, mz_timestamp, content, metadata, force=force, settled=settled)
 
@@ -171,13 +185,14 @@ def _insist(
     metadata: Mapping[str, str],
     *,
     force: bool,
-    settled: Callable[[int | None], CommitResult | None],
+    settled: Callable[[int | None, Sent | None], CommitResult | None],
 ) -> CommitResult:
     """Compare, then write, until the log itself shows the commit.
 
     :param settled: what the stored version means: a result, an error, or None if the commit still has to be made.
     """
     failures: list[Exception] = []
+    sent: Sent | None = None
     for attempt in range(WRITES + 1):
         _pause(attempt)
         try:
@@ -185,7 +200,7 @@ def _insist(
         except WarehouseUnreachable as error:
             failures.append(error)
             continue
-        if (answer := settled(stored)) is not None:
+        if (answer := settled(stored, sent)) is not None:
             return answer
         if content.is_empty(collection) and not force:
             return CommitResult(None, already=False)
@@ -198,12 +213,17 @@ def _insist(
             raise
         except Exception as error:  # noqa: BLE001  whatever it says, only the log knows whether the commit is there
             failures.append(error)
+            sent = Sent(collection.delta_version + 1, "unclear")
         else:
             return _carried(collection, mz_timestamp, already=False)
-    raise CommitUnclear(
+    raise _unclear(collection, mz_timestamp, failures) from failures[-1]
+
+
+def _unclear(collection: Collection, mz_timestamp: int, failures: Sequence[Exception]) -> CommitUnclear:
+    return CommitUnclear(
         f"collection {collection.collection_id}: tick time {mz_timestamp} is still missing after {WRITES} tries: "
         f"{failures[-1]}"
-    ) from failures[-1]
+    )
 
 
 def discard(collection: Collection, files: Sequence[FileWritten]) -> None:
@@ -213,21 +233,15 @@ def discard(collection: Collection, files: Sequence[FileWritten]) -> None:
             collection.filesystem.delete_file(file.path)
 
 
-def _present(
-    collection: Collection,
-    stored: int,
-    mz_timestamp: int,
-    knows: Callable[[int], bool],
-    metadata: Mapping[str, str],
-    *,
-    repaired: bool,
+def _ended(
+    step: Step, collection: Collection, mz_timestamp: int, stored: int | None, metadata: Mapping[str, str]
 ) -> CommitResult:
-    """The result or the error if the collection holds ``stored``, which is not a known tick before this one."""
-    if stored == mz_timestamp:
+    """The result or the error if nothing is left to be put for a tick."""
+    if step is Step.HELD:
         return _carried(collection, mz_timestamp, already=True)
-    if not knows(stored):
-        raise CatalogBehind(metadata.get("mz_source", "?"), collection.collection_id, stored)
-    if not repaired:
+    if step is Step.UNKNOWN:
+        raise CatalogBehind(metadata.get("mz_source", "?"), collection.collection_id, stored or 0)
+    if step is Step.FENCED:
         raise Fenced(
             f"collection {collection.collection_id} holds tick time {stored}, later than {mz_timestamp}: "
             "another writer has written it"
