@@ -193,9 +193,9 @@ def _check_active(state: SourceState) -> None:
 def after_mint(state: SourceState, minted: Minted) -> SourceState:
     tables = dict(state.tables)
     for table_id in minted.joins:
-        tables[table_id] = joined(tables[table_id])
+        tables[table_id] = joined(tables[table_id], minted.tick)
     for table_id in minted.swaps:
-        tables[table_id] = swapped(tables[table_id], state.replacements[table_id])
+        tables[table_id] = swapped(tables[table_id], state.replacements[table_id], minted.tick)
     return without_idle_backfills(
         replace(
             state,
@@ -213,17 +213,21 @@ def without_idle_backfills(state: SourceState) -> SourceState:
     return replace(state, backfills={b: s for b, s in state.backfills.items() if b in used})
 
 
-def joined(table: TableState) -> TableState:
-    """A table that a tick has made a member. That tick is its next tick, even if empty ticks came before."""
-    return replace(table, status=status_after(table.status, "joined"), reason=None, backfill_id=None)
+def joined(table: TableState, tick: Tick) -> TableState:
+    """A table that a tick has made a member. That tick is its next tick, even if empty ticks came before.
+
+    Else a RESUME after a stall in this very tick would go on at the empty ones, with the spec that held there.
+    """
+    status = status_after(table.status, "joined")
+    return replace(table, status=status, reason=None, backfill_id=None, next_tick=tick.number)
 
 
-def swapped(old: TableState, new: TableState) -> TableState:
+def swapped(old: TableState, new: TableState, tick: Tick) -> TableState:
     """The new generation replaces the old one. Earlier times are still read from the old one.
 
     Later times can be read when the tick is committed: the new generation answers from that tick on.
     """
-    return replace(joined(new), since=old.since, upper=old.upper)
+    return replace(joined(new, tick), since=old.since, upper=old.upper)
 
 
 def after_commit(state: SourceState, committed: Committed) -> SourceState:

@@ -128,6 +128,27 @@ def test_an_empty_tick_completes_a_cutover(catalog: Catalog, log: Log) -> None:
     assert (table.status, table.upper) == ("live", tick.mz_timestamp + 1)
 
 
+def test_a_table_that_stalls_where_it_joins_goes_on_there_and_not_at_the_empty_ticks_before(
+    catalog: Catalog, log: Log
+) -> None:
+    """What a stalled table has of its tick was written by that tick's spec, and RESUME takes it from next_tick."""
+    (early,) = log.store.load().members
+    (late,) = add_tables(catalog, log.source_id, "late")
+    fill = Backfiller(catalog, log.source_id, backfill_of(catalog, late))
+    with catalog.write() as session:
+        backfill_id = arrivals.resnapshot_table(session, early)
+    replacement = Backfiller(catalog, log.source_id, backfill_id)
+    fill.group(1, 3, late)
+    replacement.group(1, 3, early)
+    log.empty()
+    assert arm(catalog, late)
+    assert arm(catalog, early)
+    cut = log.tick(outcomes={late: Left("full"), early: Left("full")})
+    tables = log.store.load().tables
+    found = [(tables[one].status, tables[one].next_tick) for one in (late, early)]
+    assert found == [("stalled", cut.number), ("stalled", cut.number)]
+
+
 def test_a_backfill_ahead_of_the_tick_that_is_being_written_is_cut_over_by_the_next(catalog: Catalog, log: Log) -> None:
     (late,) = add_tables(catalog, log.source_id, "late")
     fill = Backfiller(catalog, log.source_id, backfill_of(catalog, late))

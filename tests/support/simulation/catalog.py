@@ -54,6 +54,9 @@ class Catalog(Tables):
             swap = Swap(self.state.tables[table_id], minted.tick.mz_timestamp)
             self.swaps.setdefault(table_id, []).append(swap)
         self.state = rules.after_mint(self.state, minted)
+        if self._mutant is Mutant.JOINED_AT_EMPTY:
+            unmoved = {t.table_id: replace(self.state.tables[t.table_id], next_tick=t.next_tick) for t in arrived}
+            self._write(tables={**self.state.tables, **unmoved})
         self.ticks.append(minted.tick)
         self.numbers[minted.tick.mz_timestamp] = minted.tick.number
         return minted.tick

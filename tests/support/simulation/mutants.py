@@ -54,6 +54,7 @@ class Mutant(Enum):
     # Cutover.
     INEXACT_CUTOVER = "a table is cut over where its position has reached the tick's lower on some partition only"
     ARMED_BEFORE_HISTORY = "a cutover is armed before the history is complete"
+    JOINED_AT_EMPTY = "a table that joins goes on at the empty ticks that it has passed over"
     # Reads.
     SINCE_NOT_MOVED = "a group leaves since at its first tick"
     GROUPS_READ_INSIDE = "a read as of a time inside a group is answered"

@@ -37,9 +37,14 @@ def write_cutovers(session: Session, state: SourceState, minted: Minted, holder:
     for table_id in minted.joins:
         before = state.tables[table_id]
         joining = update(TableRow).where(TableRow.id == table_id, TableRow.status == before.status)
-        is_now = after.tables[table_id].status
-        begun_at = now_ms if before.keyed and before.begun_at is None else before.begun_at
-        values = {"status": is_now, "reason": None, "backfill_id": None, "begun_at": begun_at}
+        is_now = after.tables[table_id]
+        values = {
+            "status": is_now.status,
+            "reason": None,
+            "backfill_id": None,
+            "next_tick": is_now.next_tick,
+            "begun_at": now_ms if before.keyed and before.begun_at is None else before.begun_at,
+        }
         change(session, joining.values(values), 1, "a joining table")
         _certify(session, state, before, minted.tick, holder, now_ms)
     for table_id in minted.swaps:

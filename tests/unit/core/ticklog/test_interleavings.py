@@ -16,6 +16,8 @@ from tests.support.simulation import KEYED, Mutant, Violation, run
 
 BY_TRACE = {Mutant.TICKS_AFTER_LOAD, Mutant.FOUND_COUNTS_AS_OWN, Mutant.DONE_WITHOUT_SEAL}
 """Too rare for chance: test_traces.py shows them."""
+BY_SEED = {Mutant.JOINED_AT_EMPTY: 14_990}
+"""Found by chance, but one in about ten thousand."""
 CHUNK = 20_000
 
 
@@ -42,7 +44,7 @@ def test_no_interleaving_loses_or_doubles_a_row_at_length(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "mutant", [m for m in Mutant if m not in {Mutant.NONE, *BY_TRACE, *KEYED}], ids=lambda m: m.name.lower()
+    "mutant", [m for m in Mutant if m not in {Mutant.NONE, *BY_TRACE, *BY_SEED, *KEYED}], ids=lambda m: m.name.lower()
 )
 def test_leaving_a_rule_out_is_caught(mutant: Mutant) -> None:
     for seed in range(3_000):
@@ -51,6 +53,12 @@ def test_leaving_a_rule_out_is_caught(mutant: Mutant) -> None:
         except Violation:
             return
     pytest.fail(f"3,000 seeds did not notice: {mutant.value}")
+
+
+@pytest.mark.parametrize("mutant", BY_SEED, ids=lambda m: m.name.lower())
+def test_a_rare_rule_left_out_is_caught(mutant: Mutant) -> None:
+    with pytest.raises(Violation):
+        run(BY_SEED[mutant], mutant)
 
 
 def test_a_seed_says_the_same_each_time() -> None:

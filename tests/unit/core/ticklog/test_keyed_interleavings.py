@@ -35,10 +35,10 @@ def test_no_interleaving_breaks_a_keyed_state() -> None:
     run_all(range(1_500))
 
 
-@pytest.mark.full(seconds=60)
+@pytest.mark.full(seconds=150)
 @pytest.mark.timeout(1800)
 def test_no_interleaving_breaks_a_keyed_state_at_length() -> None:
-    run_all(range(1_500, 9_000))
+    run_all(range(1_500, 20_000))
 
 
 @pytest.mark.timeout(900)
