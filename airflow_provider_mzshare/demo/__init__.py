@@ -1,1 +1,1 @@
-"""``make demo``: a table is added to a running source by its DAG, on embedded parts, and the result is measured."""
+"""``make demo``: tables are added to a running source by a DAG, on embedded parts, and the result is measured."""

@@ -1,4 +1,7 @@
-"""Fills a topic: history at once, then a steady stream. It knows nothing of who reads it."""
+"""Fills a topic: history at once, then a steady stream. It knows nothing of who reads it.
+
+Orders are keyed by customer: all orders of one are in one partition, in their order.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import threading
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
+CUSTOMERS = 997
 
 
 class Writer(threading.Thread):
@@ -23,12 +28,18 @@ class Writer(threading.Thread):
 
     def send(self, count: int) -> None:
         for number in range(self.sent, self.sent + count):
-            value = {"id": number, "customer": f"c{number % 997}", "amount": (number % 10_000) / 100}
-            self._producer.produce(self._topic, json.dumps(value), key=str(number), partition=number % self._partitions)
+            customer = number % CUSTOMERS
+            value = {"id": number, "customer": f"c{customer}", "amount": (number % 10_000) / 100}
+            partition = customer % self._partitions
+            self._producer.produce(self._topic, json.dumps(value), key=f"c{customer}", partition=partition)
             if number % 10_000 == 0:
                 self._producer.flush()
         self._producer.flush()
         self.sent += count
+
+    def last_orders(self) -> range:
+        """The id of the last order of each customer."""
+        return range(max(0, self.sent - CUSTOMERS), self.sent)
 
     def run(self) -> None:
         while not self._stopped.wait(0.1):

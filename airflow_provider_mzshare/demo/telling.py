@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_provider_mzshare.demo.story import NEW, SOURCE
+from airflow_provider_mzshare.demo.story import KEYED, NEW, SOURCE
 from airflow_provider_mzshare.embedded.airflow import EmbeddedAirflow
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 
@@ -34,6 +34,6 @@ def next_steps(env: Mapping[str, str], broker: EmbeddedKafka, airflow: EmbeddedA
     return (
         f"\nIt stays up. The producer has stopped; broker at {broker.bootstrap}, and\n{addresses(airflow)}\n"
         f"In another terminal:\n{exports}\n"
-        f"  {mzshare} status {SOURCE}\n  {mzshare} read {NEW} --limit 5\n  {mzshare} verify {NEW}\n"
+        f"  {mzshare} status {SOURCE}\n  {mzshare} read {KEYED} --limit 5\n  {mzshare} verify {NEW}\n"
         f"Or trigger mzshare_add_table in Airflow, with another table's name.\nCtrl-C stops everything."
     )
