@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from sqlalchemy import text
 
 from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
@@ -18,6 +19,8 @@ from airflow_provider_mzshare.control.lifecycle.check_table import TableCheck, c
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_table
 from airflow_provider_mzshare.control.lifecycle.verification import verify_table
 from airflow_provider_mzshare.control.lifecycle.verified import Verified
+from airflow_provider_mzshare.control.relations.counting import statistics
+from airflow_provider_mzshare.control.relations.dialects import SQLite
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import TableSpec
@@ -84,6 +87,13 @@ class KeyedScene:
     def table(self, table_id: ItemId) -> TableItem:
         with self.catalog.read() as session:
             return get_table_item(session, table_id)
+
+    def messages(self, table_id: ItemId) -> int:
+        """How many records it has got, as its statistics say."""
+        query = statistics(SQLite())
+        with self.catalog.read() as session:
+            found = session.execute(text(f"SELECT messages FROM ({query}) AS s WHERE s.id = :id"), {"id": table_id})
+            return int(found.scalar_one())
 
     def point(self, table_id: ItemId) -> ReadPoint:
         with self.catalog.read() as session:

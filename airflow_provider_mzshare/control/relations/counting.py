@@ -30,11 +30,11 @@ def _tables(d: Dialect) -> str:
 
     Counted are its former generations, the current one, and one that is being filled.
     """
-    filling = "COALESCE(g.rows + g.errors, 0)"
+    own, filling = "t.rows + t.folded + t.errors", "COALESCE(g.rows + g.folded + g.errors, 0)"
     return (
-        f"SELECT t.id, t.source_id, COALESCE(c.messages_received, 0) + t.rows + t.errors + {filling} AS messages, "
-        f"COALESCE(c.updates_staged, 0) + t.rows + t.errors + {filling} AS staged, "
-        "COALESCE(c.updates_committed, 0) + t.rows + t.errors AS committed, "
+        f"SELECT t.id, t.source_id, COALESCE(c.messages_received, 0) + {own} + {filling} AS messages, "
+        f"COALESCE(c.updates_staged, 0) + {own} + {filling} AS staged, "
+        f"COALESCE(c.updates_committed, 0) + {own} AS committed, "
         "COALESCE(f.known, 0) AS snapshot_known, COALESCE(f.staged, 0) AS snapshot_staged, "
         f"{d.truth('t.upper > 0')} AS readable, "
         # A table without a backfill got everything by its first tick.

@@ -169,6 +169,8 @@ class Written:
     mz_timestamp: int = 0
     first_timestamp: int = 0
     """The time of the first tick it carries: a backfill writes several ticks in one commit."""
+    folded: int = 0
+    """Records that are no rows of their own: they changed one, took one away, or found none to take away."""
     messages: int | None = None
     """What the pass that wrote it had read, for all tables together; None where the commit does not say."""
     bytes: int = 0
@@ -181,6 +183,7 @@ class Done:
     written: tuple[Written, ...] = ()
     rows: int = 0
     errors: int = 0
+    folded: int = 0
 
 
 @dataclass(frozen=True)

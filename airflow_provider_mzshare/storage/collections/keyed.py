@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.core.schema import TICK, system_names
+from airflow_provider_mzshare.core.ticklog.keyed_commits import what_to_put
 from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
 from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection
@@ -73,18 +74,18 @@ class KeyEvents(Content):
         """Plan on the version that is loaded. A plan that was put is not used again, whatever the answer was."""
         if self._planned is None or self._was_put or self._planned.version != collection.delta_version:
             self._planned, self._was_put = self._plan(collection), False
-        return not self._planned.rows.num_rows and not self._spans_ticks(collection)
+        effect, several = self._planned.rows.num_rows > 0, self._spans_ticks(collection)
+        return what_to_put(has_effect=effect, forced=False, spans_ticks=several) is None
 
     def _spans_ticks(self, collection: Collection) -> bool:
-        """Whether ticks of the group cancel each other out: then an entry says where it begins and ends, so that nobody
-        reads the rows of before as those of a tick in between."""
         return len(pc.unique(self._events(collection).column(TICK))) > 1
 
     def noted(self, metadata: Mapping[str, str]) -> dict[str, str]:
         changes = self._planned
         if changes is None:
             return dict(metadata)
-        return {**metadata, "mz_rows": str(changes.more), "mz_hash": f"{changes.hash:032x}"}
+        told = {"mz_rows": str(changes.more), "mz_hash": f"{changes.hash:032x}", "mz_events": metadata["mz_rows"]}
+        return {**metadata, **told}
 
     def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
         changes = self._planned

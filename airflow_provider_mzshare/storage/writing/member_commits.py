@@ -213,6 +213,7 @@ class MemberCommits(ABC):
     ) -> Done:
         """Errors before data. A collection whose commit was tried is no longer in ``own``."""
         written: list[Written] = []
+        without_effect = 0
         own_commits: set[CollectionId] = set()
         for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
             mine = own.pop(collection_id)
@@ -232,11 +233,14 @@ class MemberCommits(ABC):
             written += due.standing(collection_id).found
             if result.version is not None:
                 written.append(written_as(collection_id, result.version, result.metadata))
+            elif role == "data":
+                without_effect = files.rows(role)
             if mine:
                 self._upkeep.committed(collection_id)
             crashpoint("between_commits")
         self._committed |= own_commits
-        return done(due.member, written)
+        told = done(due.member, written)
+        return replace(told, folded=told.folded + without_effect)
 
     def _discard(self, files: Mapping[CollectionId, Sequence[FileWritten]]) -> None:
         for collection_id, written in files.items():
@@ -304,15 +308,17 @@ def counted(member: Member, rows: int = 0, hash_sum: int = 0) -> dict[str, str]:
 def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:
     """From the log entry itself: after a replay it says what is in the collection, not what was read again."""
     mz_timestamp = metadata["mz_timestamp"]
+    rows = int(metadata["mz_rows"])
     return Written(
         collection_id,
         version,
-        rows=int(metadata["mz_rows"]),
+        rows=rows,
         hash=metadata["mz_hash"],
         hash_version=int(metadata.get("mz_hash_version", FIRST)),
         tick=int(metadata["mz_tick"]),
         mz_timestamp=int(mz_timestamp),
         first_timestamp=int(metadata.get("mz_first_timestamp", mz_timestamp)),
+        folded=int(metadata.get("mz_events", rows)) - rows,
         messages=int(metadata["mz_messages"]) if "mz_messages" in metadata else None,
         bytes=int(metadata.get("mz_bytes", 0)),
     )
@@ -328,4 +334,5 @@ def done(member: Member, written: Iterable[Written]) -> Done:
         written=commits,
         rows=sum(commit.rows for commit in commits if commit.collection_id == member.data),
         errors=sum(commit.rows for commit in commits if commit.collection_id == member.errors),
+        folded=sum(commit.folded for commit in commits),
     )

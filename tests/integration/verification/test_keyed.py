@@ -22,6 +22,7 @@ from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from tests.support.keyed_cases import PLAIN, SHAPES, Step, assemble, drawn
 from tests.support.keyed_oracle import Case, Record, Shape, adding
 from tests.support.keyed_scene import KeyedScene, Spoil
+from tests.support.plugins import ENVELOPE, installed
 
 ONE, TWO = b'{"n": 1, "name": "one"}', b'{"n": 2, "name": "two"}'
 COMPACTED = "because the topic is compacted"
@@ -59,6 +60,7 @@ def test_a_table_is_the_oracles_at_every_tick_and_exact(open_scene: Open, shape:
     scene.prove(late, states[8], everything=True)
     for table in (first, late):
         assert scene.check(table).is_whole
+        assert scene.messages(table) == len(case.records), "each counts once, whatever it did to the table's rows"
 
 
 TICKS = [
@@ -312,10 +314,9 @@ def test_error_rows_that_are_gone_upstream_are_no_failure(open_scene: Open) -> N
 
 
 @pytest.fixture
-def adds(monkeypatch: pytest.MonkeyPatch) -> Shape:
-    monkeypatch.setattr(ENVELOPES, "targets", {**ENVELOPES.targets, "adding": "tests.support.adding_envelope:ADDING"})
-    monkeypatch.setattr(ENVELOPES, "_loaded", {})
-    return replace(PLAIN, envelope="adding")
+def adds() -> Iterator[Shape]:
+    with installed(ENVELOPE, ENVELOPES):
+        yield replace(PLAIN, envelope="adding")
 
 
 def test_an_envelope_that_adds_is_proved_by_its_own_fold(

@@ -86,6 +86,8 @@ class Progress:
     since: Mapped[int]
     rows: Mapped[int]
     errors: Mapped[int]
+    folded: Mapped[int] = mapped_column(server_default="0")
+    """Of a keyed table: its records that are neither rows of their own nor errors."""
     backfill_id: Mapped[BackfillId | None] = mapped_column(Text)
     begun_at: Mapped[int | None]
     """Of a keyed table: when its first read began."""

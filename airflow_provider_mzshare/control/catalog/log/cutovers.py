@@ -76,8 +76,8 @@ def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -
     )
     left = update(MembershipRow).where(MembershipRow.table_id == old.table_id, MembershipRow.left_at.is_(None))
     session.execute(left.values(left_at=tick.number, reason="replaced"), execution_options=_NO_SYNC)
-    counted = select(ReplacementRow.rows, ReplacementRow.errors).where(ReplacementRow.table_id == old.table_id)
-    rows, errors = session.execute(counted).one()
+    counters = (ReplacementRow.rows, ReplacementRow.errors, ReplacementRow.folded)
+    rows, errors, folded = session.execute(select(*counters).where(ReplacementRow.table_id == old.table_id)).one()
     keep_current(session, old.table_id)
     swapping = update(TableRow).where(TableRow.id == old.table_id, TableRow.generation == old.generation)
     values = {
@@ -90,6 +90,7 @@ def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -
         "since": after.since,
         "rows": rows,
         "errors": errors,
+        "folded": folded,
         "backfill_id": None,
         "begun_at": after.begun_at,
         "known_from": after.known_from,

@@ -93,6 +93,7 @@ def _move(session: Session, before: TableState, after: TableState, done: Done, *
         "known_from": after.known_from,
         "rows": row.rows + done.rows,
         "errors": row.errors + done.errors,
+        "folded": row.folded + done.folded,
     }
     change(session, moving.values(values), 1, f"table {before.table_id}")
 

@@ -26,10 +26,9 @@ _GROW = (
 )
 _READ = text("INSERT INTO statistics (id, messages_received, bytes_received) VALUES (:id, :messages, :bytes)" + _GROW)
 _KEEP = "INSERT INTO statistics (id, messages_received, updates_staged, updates_committed) SELECT "
-_KEEP_CURRENT = text(_KEEP + "id, rows + errors, rows + errors, rows + errors FROM tables WHERE id = :id" + _GROW)
-_KEEP_REPLACEMENT = text(
-    _KEEP + "table_id, rows + errors, rows + errors, 0 FROM replacements WHERE table_id = :id" + _GROW
-)
+_RECORDS = "rows + folded + errors"
+_KEEP_CURRENT = text(_KEEP + f"id, {_RECORDS}, {_RECORDS}, {_RECORDS} FROM tables WHERE id = :id" + _GROW)
+_KEEP_REPLACEMENT = text(_KEEP + f"table_id, {_RECORDS}, {_RECORDS}, 0 FROM replacements WHERE table_id = :id" + _GROW)
 _NOTE_END = text(
     "INSERT INTO statistics (id, offset_known) VALUES (:id, :known) ON CONFLICT (id) DO UPDATE SET "
     "offset_known = CASE WHEN excluded.offset_known > statistics.offset_known THEN excluded.offset_known "

@@ -114,6 +114,7 @@ def _write_done(session: Session, after: SourceState, done: Mapping[ItemId, Done
             since=bindparam("to_since"),
             rows=table.c.rows + bindparam("more_rows"),
             errors=table.c.errors + bindparam("more_errors"),
+            folded=table.c.folded + bindparam("more_folded"),
         )
     )
     session.connection().execute(advance, [_advance(after, table_id, outcome) for table_id, outcome in done.items()])
@@ -129,6 +130,7 @@ def _advance(after: SourceState, table_id: ItemId, outcome: Done) -> dict[str, A
         "to_since": table.since,
         "more_rows": outcome.rows,
         "more_errors": outcome.errors,
+        "more_folded": outcome.folded,
     }
 
 
