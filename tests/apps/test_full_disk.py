@@ -16,6 +16,8 @@ from airflow_provider_mzshare.storage.collections.audit import unnamed_files
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from tests.support.kafka import Record, create_topic, produce
+from tests.support.keyed_oracle import Shape
+from tests.support.keyed_stack import KeyedTable, check_keyed
 from tests.support.small_disk import fill, remount, small_disk
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
@@ -107,6 +109,31 @@ def test_a_disk_that_fills_up_stalls_nobody_and_all_go_on_by_themselves(
         check_nobody_is_blamed(stack, source, dict.fromkeys(NAMES, "live"))
         stack.check(topic, TABLES)
         assert not leftovers(stack), "what failed attempts had written is gone"
+
+
+@pytest.mark.mounts
+def test_a_keyed_table_waits_for_room_and_holds_the_last_of_every_key_afterwards(
+    stack: Stack, kafka: EmbeddedKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its commits write files of their own, which nothing removes at once: there must be room after some tries, too."""
+    keyed = KeyedTable("keyed", shape=Shape(columns=(("n", "bigint"), ("noise", "text"))))
+    with small_disk(stack.warehouse, SIZE) as disk:
+        topic = create_topic(kafka, 2)
+        produce(kafka, topic, [record(n)._replace(key=f"k{n % 2_000}".encode()) for n in range(20)])
+        source, told = stack.create("events", topic, [RAW, keyed]), Told(caplog)
+        with stack.running(source, on_trouble=told) as app:
+            stack.wait_caught_up(source, ["raw", "keyed"])
+            filler = fill(disk, leave=5 << 20)
+            produce(kafka, topic, [record(n)._replace(key=f"k{n % 2_000}".encode()) for n in range(20, 4_000)])
+            told.wait_for("has no free space", times=5)
+            check_nobody_is_blamed(stack, source, {"raw": "live", "keyed": "live"})
+            filler.unlink()
+            stack.wait_caught_up(source, ["raw", "keyed"])
+            told.wait_over()
+            assert app.end is None
+        check_nobody_is_blamed(stack, source, {"raw": "live", "keyed": "live"})
+        check_keyed(stack, source, keyed)
+        stack.check(topic, [RAW])
 
 
 @pytest.mark.mounts

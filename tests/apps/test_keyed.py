@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -10,10 +12,13 @@ import pytest
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.storage.crashpoints import KEYED_LABELS, LABELS, VARIABLE
 from tests.support.kafka import create_topic, produce
 from tests.support.keyed_cases import SHAPES, drawn
+from tests.support.keyed_oracle import adding
 from tests.support.keyed_stack import KeyedTable, check_keyed, keyed_tables, sent
+from tests.support.plugins import ENVELOPE, installed, python_with
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
@@ -55,23 +60,32 @@ def test_a_keyed_table_that_comes_late_is_backfilled_and_cut_over(stack: Stack, 
     stack.check(topic, [PLAIN])
 
 
+@pytest.fixture
+def adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyedTable]:
+    """Of an envelope of another package, which this process and the apps have."""
+    shape = replace(SHAPES["composite inline"], envelope="adding")
+    monkeypatch.setattr("sys.executable", str(python_with(ENVELOPE, tmp_path / "python")))
+    with installed(ENVELOPE, ENVELOPES):
+        yield KeyedTable("keyed", shape=shape, apply=adding(shape))
+
+
 @pytest.mark.parametrize(
     "labels",
     [("keyed_put",), pytest.param((*LABELS, *KEYED_LABELS), marks=(pytest.mark.full(seconds=120), LONG))],
     ids=["one", "all"],
 )
 def test_killed_in_the_middle_of_a_commit_to_a_keyed_table(
-    labels: tuple[str, ...], kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    labels: tuple[str, ...], kafka: EmbeddedKafka, adds: KeyedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A tick that is applied twice changes what an envelope that adds has counted, as it would not change an upsert."""
     stack = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"))
     topic = create_topic(kafka, 3)
-    keyed = KeyedTable("keyed", shape=SHAPES["composite inline"])
-    source = stack.create("events", topic, [PLAIN, keyed])
+    source = stack.create("events", topic, [PLAIN, adds])
     started: list[Handle] = []
     pending = False
     try:
         for seed, label in enumerate(labels):
-            produce(kafka, topic, sent(drawn(seed, keyed.shape)))
+            produce(kafka, topic, sent(drawn(seed, adds.shape)))
             # Where the app before left a tick, this one passes its labels once to finish it: it dies in the tick after.
             per_tick, nth = (4, 2) if label == "between_commits" else (1, 1)
             monkeypatch.setenv(VARIABLE, f"{label}@{nth + pending * per_tick}")
@@ -79,12 +93,12 @@ def test_killed_in_the_middle_of_a_commit_to_a_keyed_table(
             wait_until(lambda: stack.launcher.status(started[-1]) == "gone", 120, f"death at {label}")
             pending = bool(stack.store(source).load().pending)
         monkeypatch.delenv(VARIABLE)
-        produce(kafka, topic, sent(drawn(99, keyed.shape)))
+        produce(kafka, topic, sent(drawn(99, adds.shape)))
         started.append(stack.launch(source))
         stack.wait_caught_up(source, ["plain", "keyed"], timeout=120)
     finally:
         for handle in started:
             stack.launcher.kill(handle)
-    check_keyed(stack, source, keyed)
+    check_keyed(stack, source, adds)
     stack.check(topic, [PLAIN])
     stack.catalog.close()

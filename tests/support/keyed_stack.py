@@ -15,16 +15,19 @@ from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from tests.support import kafka as broker
 from tests.support.keyed_cases import PLAIN
-from tests.support.keyed_oracle import Case, Record, Shape, Tick, check_errors, check_rows
+from tests.support.keyed_oracle import Apply, Case, Record, Shape, Tick, check_errors, check_rows, upsert
 from tests.support.model import records
 from tests.support.stack import Stack, Table
 
 
 @dataclass(frozen=True)
 class KeyedTable(Table):
-    """:param shape: says everything but the name and the reference."""
+    """:param shape: says everything but the name and the reference.
+    :param apply: what an event of its envelope does.
+    """
 
     shape: Shape = PLAIN
+    apply: Apply = upsert
 
     def spec(self, topic: str) -> TableSpec:
         return self.shape.spec.model_copy(update={"reference": topic})
@@ -56,7 +59,7 @@ def check_keyed(stack: Stack, source_id: ItemId, table: KeyedTable) -> int:
     read = tuple(Record(r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in upstream)
     case = Case(table.shape, ticks_of(stack, source_id), read)
     compared = 0
-    for number, state in case.states().items():
+    for number, state in case.states(table.apply).items():
         try:
             with stack.catalog.read() as session:
                 point = reads.table_read_point(session, stack.table(table.name).id, tick=number)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 from sqlalchemy import select
 
@@ -23,26 +24,37 @@ from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.apps.test_shared_read import COLUMNS, record
 from tests.support.delta import read_arrow
-from tests.support.kafka import create_topic, produce
+from tests.support.kafka import Record, create_topic, produce
+from tests.support.keyed_oracle import Shape
+from tests.support.keyed_stack import KeyedTable
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
 LATE = Table("late", COLUMNS, include=("partition", "offset"))
 SIBLING = Table("sibling", COLUMNS, include=("partition", "offset"))
+KEYED_LATE = KeyedTable("late", shape=Shape(columns=COLUMNS))
+KEYS = 100_000
 _PLACE = [("_mz_partition", "ascending"), ("_mz_offset", "ascending")]
+
+
+def keyed_record(number: int) -> Record:
+    """Its key is one of ``KEYS``, and always in the same partition."""
+    return record(number)._replace(key=f"k{number % KEYS}".encode())
 
 
 class Feed:
     """Writes records with growing ids: history at once, then so many a second until told to stop."""
 
-    def __init__(self, kafka: EmbeddedKafka, topic: str, per_second: int) -> None:
-        self._kafka, self._topic, self._per_second = kafka, topic, per_second
+    def __init__(
+        self, kafka: EmbeddedKafka, topic: str, per_second: int, make: Callable[[int], Record] = record
+    ) -> None:
+        self._kafka, self._topic, self._per_second, self._make = kafka, topic, per_second, make
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.sent = 0
 
     def send(self, count: int) -> None:
-        produce(self._kafka, self._topic, (record(n) for n in range(self.sent, self.sent + count)))
+        produce(self._kafka, self._topic, (self._make(n) for n in range(self.sent, self.sent + count)))
         self.sent += count
 
     def _run(self) -> None:
@@ -88,11 +100,18 @@ class Measured:
 
 
 def add_table_live(
-    stack: Stack, kafka: EmbeddedKafka, *, history: int, tables: int, per_second: int, steady_seconds: float
+    stack: Stack,
+    kafka: EmbeddedKafka,
+    *,
+    history: int,
+    tables: int,
+    per_second: int,
+    steady_seconds: float,
+    late: Table = LATE,
 ) -> Measured:
     """Detached apps, one-second ticks; everything is stopped again."""
     topic = create_topic(kafka, 4)
-    feed = Feed(kafka, topic, per_second)
+    feed = Feed(kafka, topic, per_second, keyed_record if late is KEYED_LATE else record)
     feed.send(history)
     old = [SIBLING, *(Table(f"t{n}", COLUMNS) for n in range(1, tables))]
     names = [table.name for table in old]
@@ -104,7 +123,7 @@ def add_table_live(
         began = wall_ms()
         wait_until(lambda: wall_ms() - began >= steady_seconds * 1000, steady_seconds * 2, "a while of steady load")
         added, sent_before = wall_ms(), kafka.bytes_out(topic)
-        stack.add(source, [LATE])
+        stack.add(source, [late])
         launched.append(stack.launch_backfill("late"))
         stack.wait_cut_over(["late"], timeout=400)
         wait_until(lambda: stack.launcher.status(launched[1]) == "gone", 60, "the backfill's end")
@@ -169,6 +188,21 @@ def rows_at(stack: Stack, name: str, tick: int | None = None) -> pa.Table:
         point = reads.table_read_point(session, find_table(session, ("public", name)).id, tick=tick)
     table = read_arrow(str(stack.warehouse), point.data_path, point.data_version, with_system_columns=True)
     return table.sort_by(_PLACE)
+
+
+def check_exact_by_key(stack: Stack, measured: Measured) -> None:
+    """The new table has of each key the last row that a table without keys has, at the cutover's tick and after."""
+    for tick in (measured.certificate.tick, None):
+        rows = rows_at(stack, "sibling", tick).sort_by([("_mz_tick", "ascending"), *_PLACE])
+        rows = rows.append_column("group", pa.array(np.asarray(rows.column("id")) % KEYS))
+        last = rows.append_column("nth", pa.array(range(rows.num_rows))).group_by("group").aggregate([("nth", "max")])
+        wanted = rows.take(last.column("nth_max")).sort_by(_PLACE)
+        found = rows_at(stack, "late", tick)
+        assert found.num_rows == KEYS
+        for name in (*(name for name, _ in COLUMNS), "_mz_tick", "_mz_partition", "_mz_offset"):
+            assert found.column(name).equals(wanted.column(name)), f"{name} as of {tick}"
+        assert found.column("key").to_pylist() == [f"k{each}" for each in wanted.column("group").to_pylist()]
+    assert measured.ingestion_starts == 1
 
 
 def check_exact(stack: Stack, measured: Measured) -> None:

@@ -18,6 +18,8 @@ FORMAT = ROOT / "tests" / "plugins" / "format"
 """``piped``."""
 CONNECTOR = ROOT / "tests" / "plugins" / "connector"
 """``numbered_lines``."""
+ENVELOPE = ROOT / "tests" / "plugins" / "envelope"
+"""``adding``."""
 LAUNCHER = ROOT / "tests" / "plugins" / "launcher"
 """``supervised``."""
 

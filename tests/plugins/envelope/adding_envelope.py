@@ -1,4 +1,4 @@
-"""An envelope that exists for tests only: a record adds to the row of its key. A tick that is applied twice shows."""
+"""An envelope of another package: a record adds to the row of its key, so a tick that is applied twice shows."""
 
 from __future__ import annotations
 

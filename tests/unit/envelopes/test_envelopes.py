@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,16 @@ from airflow_provider_mzshare.envelopes.registry import ENVELOPES
 from airflow_provider_mzshare.errors import StatementError, UnknownEnvelope
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
+from tests.support.plugins import ENVELOPE, installed
 
-ADDING = "tests.support.adding_envelope:ADDING"
+ADDING = "adding_envelope:ADDING"
 PACKAGE = Path(airflow_provider_mzshare.__file__).parent
 
 
 @pytest.fixture
-def adding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registered as an entry point of another package would be."""
-    monkeypatch.setattr(ENVELOPES, "targets", {**ENVELOPES.targets, "adding": ADDING})
-    monkeypatch.setattr(ENVELOPES, "_loaded", {})
+def adding() -> Iterator[None]:
+    with installed(ENVELOPE, ENVELOPES):
+        yield
 
 
 def parse(clauses: str) -> values.CreateTable:

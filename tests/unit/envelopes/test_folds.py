@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
 from airflow_provider_mzshare.envelopes.upsert import UPSERT
-from tests.support.adding_envelope import ADDING
+from tests.plugins.envelope.adding_envelope import ADDING
 from tests.support.keyed_cases import PLAIN, SHAPES, cases, drawn, groups
 from tests.support.keyed_oracle import Apply, Case, Shape, Tick, adding, check_rows, row_table, upsert
 

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.storage.keyed_comparison import (
     compare,
     first_of,
 )
-from tests.support.adding_envelope import ADDING
+from tests.plugins.envelope.adding_envelope import ADDING
 from tests.support.keyed_cases import PLAIN, SHAPES, Step, assemble, cases, drawn
 from tests.support.keyed_oracle import Case, Row, Shape, State, adding, row_table, state_hash
 

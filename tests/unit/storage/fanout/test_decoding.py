@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.core.schema import system_names
+from airflow_provider_mzshare.envelopes.base import DELETES
+from airflow_provider_mzshare.envelopes.registry import envelope_target
+from airflow_provider_mzshare.formats.registry import format_target
 from airflow_provider_mzshare.storage.fanout.decode import decode_batch
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from tests.support.decoding_table import FIELDS
@@ -102,6 +106,61 @@ def test_include_column_decodes_as_documented(row):
         )
 
 
+TWO = (("a", "bigint"), ("b", "text"))
+# KEY FORMAT: format, its columns, and pairs of the key that is sent and of its columns or the error.
+KEYS = {
+    "K1": ("text", (), [(b"k", ("k",)), (None, (None,)), (b"", "key: value is empty"),
+                        (b"a\xff", "key: invalid UTF-8 at byte 1")]),
+    "K2": ("bytes", (), [(b"a\xff", (b"a\xff",)), (b"", (b"",)), (None, (None,))]),
+    "K3": ("json", (), [(b' {"a": 1}', (' {"a": 1}',)), (None, (None,)), (b"{", "key: not valid JSON")]),
+    "K4": ("json", TWO, [(b'{"b": "x", "a": 1}', (1, "x")), (b"{}", (None, None)), (None, (None, None)),
+                         (b"[1]", "key: the JSON value is not an object"),
+                         (b'{"a": "1"}', 'key: field "a": expected bigint, got string')]),
+}  # fmt: skip
+BAD_VALUE = 'field "v": expected bigint, got string'
+# ENVELOPE UPSERT: key, value, whether errors are inline, and the event or the error.
+EVENTS = {
+    "E1": [(None, b'{"v": 1}', False, "key: NULL"), (b'{"a": 1}', b'{"v": 1}', True, "key: b is NULL"),
+           (None, None, False, "key: NULL")],
+    "E2": [(b"{", b'{"v": 1}', False, "key: not valid JSON"), (b"[]", None, True, KEYS["K4"][2][3][1])],
+    "E3": [(b'{"a": 1, "b": "x"}', None, False, {"a": 1, "b": "x", "v": None, "_mz_deletes": True})],
+    "E4": [(b'{"a": 1, "b": "x"}', b'{"v": "no"}', False, BAD_VALUE)],
+    "E5": [(b'{"a": 1, "b": "x"}', b'{"v": "no"}', True,
+            {"a": 1, "b": "x", "v": None, "error": BAD_VALUE, "_mz_deletes": False})],
+    "E6": [(b'{"a": 1, "b": "x"}', b'{"v": 7}', True, {"a": 1, "b": "x", "v": 7, "error": None, "_mz_deletes": False})],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", KEYS)
+def test_key_decodes_as_documented(row):
+    format, columns, cases = KEYS[row]
+    include = () if columns else (("key", "k"),)
+    table = member(format="bytes", key_format=format_target(format), key_columns=columns, include=include)
+    for sent, expected in cases:
+        found = decode_one(table, b"v", sent)
+        assert found == expected or tuple(found.values()) == (b"v", *expected), sent
+
+
+@pytest.mark.parametrize("row", EVENTS)
+def test_event_of_a_key_is_as_documented(row):
+    for key, value, inline, expected in EVENTS[row]:
+        table = member(
+            ("v", "bigint"),
+            key_format=format_target("json"),
+            key_columns=TWO,
+            keys=("a", "b"),
+            envelope=envelope_target("upsert"),
+            inline_errors="error" if inline else "",
+        )
+        decoded = decode_batch(batch_of([value], keys=[key]), FanoutPlan(TICK, (table,)))["u1"]
+        if isinstance(expected, str):
+            assert decoded.errors.batch.column("error").to_pylist() == [expected]
+            continue
+        (found,) = decoded.data.batch.to_pylist()
+        places = set(system_names(found)) - {DELETES}
+        assert {name: found[name] for name in found if name not in places} == expected
+
+
 @pytest.mark.parametrize("row", TIMES)
 def test_time_of_a_record_decodes_as_documented(row):
     for micros, expected in TIMES[row]:
@@ -125,8 +184,8 @@ def test_a_time_that_cannot_be_held_harms_no_table_that_does_not_ask_for_it():
 
 def test_document_has_exactly_these_rows():
     cells = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
-    named = [cell for cell in cells if cell[:1] in "RFI" and cell[1:].isdecimal()]
-    assert named == [*RECORDS, *FIELDS, *INCLUDES, *TIMES]
+    named = [cell for cell in cells if cell[:1] in "RFIKE" and cell[1:].isdecimal()]
+    assert named == [*RECORDS, *FIELDS, *INCLUDES, *TIMES, *KEYS, *EVENTS]
 
 
 @pytest.mark.parametrize("depth", [128, 129, 100_000])
