@@ -96,7 +96,7 @@ ACTIVITY = (
             Column("id", "the source, subsource or table"),
             Column("messages_received", "source: records read; table: records it has got", "bigint"),
             Column("bytes_received", "source: bytes of keys and values; table: NULL, one read serves all", "bigint"),
-            Column("updates_staged", "records written as rows, changes of rows or errors, also to a generation not in place yet", "bigint"),
+            Column("updates_staged", "rows, their changes and errors that were written, in place or not yet", "bigint"),
             Column("updates_committed", "the same of generations that are or were in place", "bigint"),
             Column("snapshot_records_known", "offsets of the history that its backfill has to read", "bigint"),
             Column("snapshot_records_staged", "how many of these offsets it has read", "bigint"),
