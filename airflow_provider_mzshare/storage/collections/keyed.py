@@ -74,7 +74,8 @@ class KeyEvents(Content):
         """Plan on the version that is loaded. A plan that was put is not used again, whatever the answer was."""
         if self._planned is None or self._was_put or self._planned.version != collection.delta_version:
             self._planned, self._was_put = self._plan(collection), False
-        effect, several = self._planned.rows.num_rows > 0, self._spans_ticks(collection)
+        effect = self._planned.rows.num_rows > 0
+        several = not effect and self._spans_ticks(collection)
         return what_to_put(has_effect=effect, forced=False, spans_ticks=several) is None
 
     def _spans_ticks(self, collection: Collection) -> bool:

@@ -239,8 +239,7 @@ class MemberCommits(ABC):
                 self._upkeep.committed(collection_id)
             crashpoint("between_commits")
         self._committed |= own_commits
-        told = done(due.member, written)
-        return replace(told, folded=told.folded + without_effect)
+        return done(due.member, written, without_effect=without_effect)
 
     def _discard(self, files: Mapping[CollectionId, Sequence[FileWritten]]) -> None:
         for collection_id, written in files.items():
@@ -324,7 +323,8 @@ def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str,
     )
 
 
-def done(member: Member, written: Iterable[Written]) -> Done:
+def done(member: Member, written: Iterable[Written], *, without_effect: int = 0) -> Done:
+    """:param without_effect: records that changed nothing, so that no commit has counted them."""
     commits = tuple(written)
     for commit in commits:
         if row_hash(commit.hash_version).version != member.hash_version:
@@ -334,5 +334,5 @@ def done(member: Member, written: Iterable[Written]) -> Done:
         written=commits,
         rows=sum(commit.rows for commit in commits if commit.collection_id == member.data),
         errors=sum(commit.rows for commit in commits if commit.collection_id == member.errors),
-        folded=sum(commit.folded for commit in commits),
+        folded=sum(commit.folded for commit in commits) + without_effect,
     )
