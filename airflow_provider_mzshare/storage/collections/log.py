@@ -100,6 +100,16 @@ def list_log(filesystem: pafs.FileSystem) -> LogFiles:
     return LogFiles(tuple(sorted(entries)), checkpoints)
 
 
+def checkpoint_parts(filesystem: pafs.FileSystem, version: int) -> list[str]:
+    """The files of a checkpoint: one, or several that belong together."""
+    infos = filesystem.get_file_info(pafs.FileSelector(LOG))
+    found = [
+        info.path for info in infos if (match := _CHECKPOINT.fullmatch(info.base_name)) and int(match[1]) == version
+    ]
+    single = entry_path(version).replace(".json", ".checkpoint.parquet")
+    return [single] if single in found else sorted(found)
+
+
 def last_checkpoint(filesystem: pafs.FileSystem) -> int | None:
     """The checkpoint that readers begin with, from ``_last_checkpoint``; None if there is no such file."""
     try:

@@ -1,0 +1,1 @@
+"""Collections whose rows change at the price of what has changed: vectors, entries, index."""
