@@ -173,6 +173,18 @@ class TableSpec(Spec):
         ),
     ] = True
     """False: nothing of the source's history belongs to the table; it begins at what comes next."""
+    deletion_vectors: Annotated[
+        bool,
+        Option(
+            "DELETION VECTORS",
+            "boolean",
+            title="Deletion vectors",
+            about="of a table whose rows change: whether its files have deletion vectors, so that a change costs what "
+            "has changed; false: files are written anew, for readers that know no vectors",
+            stored="whether the files of a table whose rows change have deletion vectors",
+        ),
+    ] = True
+    """Tables from before keep files that are written anew, until they are filled again."""
     text_columns: Annotated[
         tuple[str, ...],
         Option(

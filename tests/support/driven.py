@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -71,7 +72,9 @@ class DrivenIngestion:
         self.store = CatalogTickStore(catalog, source_id)
         self._records = records
         self._holder = self.store.claim(job, stood_still=self.store.lease())
-        self._commits = TickCommits(self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED)
+        self._commits = TickCommits(
+            self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED, scratch=Path(f"{root}-keys")
+        )
 
     def mint(self, upper: Position) -> Tick:
         state = self.store.load()
@@ -105,7 +108,9 @@ class DrivenBackfill:
         self.store = CatalogBackfillStore(catalog, source_id, backfill_id)
         job = note_job(catalog, f"backfill-{backfill_id}", source_id, "", backfill_id=backfill_id)
         self._holder = self.store.claim(job)
-        self._commits = GroupCommits(self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED)
+        self._commits = GroupCommits(
+            self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED, scratch=Path(f"{root}-keys")
+        )
 
     def run(self) -> list[tuple[int, int]]:
         """To the end of the log; the next tick cuts it over. Gives back the first and the last tick of each group."""

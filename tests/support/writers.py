@@ -97,7 +97,8 @@ class Log:
 
 
 def writer(kind: type[Kind], log: Log, root: Path, job: str = "job-1") -> Kind:
-    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED)
+    scratch = root.with_name(f"{root.name}-keys")
+    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED, scratch=scratch)
 
 
 def plan(commits: MemberCommits, group: TickGroup, member: TableMember) -> Due | Done:

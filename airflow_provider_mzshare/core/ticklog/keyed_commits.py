@@ -3,18 +3,31 @@
 The rows of a keyed collection depend on the rows before them. So a commit is planned on one version of the collection
 and put at the next version, or not at all. This holds for rows, for the empty fence, and for a compaction. A plan is
 put once: after any answer but "it is there", the collection is loaded again, and what it holds decides.
+
+How an index of keys follows such commits is in key_index.py; what may be removed of their log, in log_upkeep.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 Answer = Literal["put", "refused", "unclear"]
 """To a put. ``refused``: the version was taken. ``unclear``: any other error. After it the entry may be there or not,
 or may still arrive."""
+
+
+class Vector(Protocol):
+    """The numbers of rows that are taken away from a file: a set, or a bitmap."""
+
+    def __sub__(self: V, other: V, /) -> V: ...
+
+    def __len__(self) -> int: ...
+
+
+V = TypeVar("V", bound=Vector)
 
 
 @dataclass(frozen=True)
@@ -133,6 +146,21 @@ def what_to_put(*, has_effect: bool, forced: bool, spans_ticks: bool = False) ->
     return "fence" if forced or spans_ticks else None
 
 
+def put_counts(version: int, *, is_ours: bool, entries: Collection[int], checkpoints: Collection[int]) -> bool:
+    """Is a plan that was put at ``version``, and not refused, part of the log? If not, the answer is unclear.
+
+    Maintenance removes old entries. Whoever has slept since it made its plan finds its slot free again: in a hole,
+    where nobody reads. Then the entry that it was planned on is gone, or stands in a hole itself; and above every hole
+    there is a checkpoint. A put that a checkpoint overtakes before the log is listed costs a reload.
+
+    :param is_ours: does the entry that stands there now carry the id of the plan?
+    :param entries: the versions that are listed after the put.
+    :param checkpoints: those of the same listing.
+    """
+    is_followed = any(checkpoint >= version for checkpoint in checkpoints)
+    return is_ours and version in entries and version - 1 in entries and not is_followed
+
+
 def compaction_stands(inputs: Collection[str], live: Collection[str]) -> bool:
     """May files that were written beside the ticks replace ``inputs``, on the version that has the files ``live``?
 
@@ -140,3 +168,19 @@ def compaction_stands(inputs: Collection[str], live: Collection[str]) -> bool:
     read. The compaction is put at the slot of that version; after any answer but "it is there" it is dropped.
     """
     return set(inputs) <= set(live)
+
+
+def rows_to_carry(read: Mapping[str, V], live: Mapping[str, V]) -> dict[str, V] | None:
+    """``compaction_stands`` for a collection with deletion vectors: None if it does not.
+
+    A commit that changes a row of a file leaves the file, and its vector grows. So the compaction can be put beside it,
+    if the rows that were taken away since are taken away from the new files, too.
+
+    :param read: the inputs, with their vectors as they were read; a file without one has an empty one.
+    :param live: the files of the version that the compaction is put upon, with their vectors.
+    :returns: by input, the rows that were read and that later vectors have taken away.
+    """
+    if not compaction_stands(read, live) or any(len(vector - live[path]) for path, vector in read.items()):
+        return None  # a vector that has lost rows is a restore: these rows were not read
+    grown = {path: live[path] - vector for path, vector in read.items()}
+    return {path: rows for path, rows in grown.items() if len(rows)}

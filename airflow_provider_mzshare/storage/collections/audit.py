@@ -11,6 +11,7 @@ from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.log import TickCommit
+from airflow_provider_mzshare.storage.collections.vectors.live_files import LogIncomplete, live_files
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS
 
 _OURS = ("_change_data/", f"{EVENTS}/")
@@ -20,7 +21,7 @@ def transactions(collection: Collection) -> list[TickCommit]:
     """The ticks in the log, oldest first, as far back as it still has its entries."""
     collection.refresh()
     commits = []
-    for version in deltalog.list_log(collection.filesystem).entries:
+    for version in deltalog.list_log(collection.filesystem).part:
         entry = deltalog.read_entry(collection.filesystem, version)
         commit = entry.tick(collection.collection_id) if entry else None
         if commit:
@@ -31,8 +32,8 @@ def transactions(collection: Collection) -> list[TickCommit]:
 def named_files(
     collection: Collection, *, from_version: int | None = None, to_version: int | None = None
 ) -> frozenset[str]:
-    """The data files that some version of a range needs, and the change files of the range's entries; by default, of
-    all versions that can be read.
+    """The data files and vectors that some version of a range needs, and the change files of the range's entries; by
+    default, of all versions that can be read.
 
     A file of a later version either is in the first version or was added by a later entry, so no file is missed.
     """
@@ -46,32 +47,34 @@ def named_files(
         entry = deltalog.read_entry(collection.filesystem, version)
         if entry is None:
             raise BadCollection(collection.collection_id, f"log entry {version} is missing")
-        named.update((*entry.added(), *entry.changes()))
+        named.update((*entry.added(), *entry.vectors(), *entry.changes()))
     return frozenset(named)
 
 
 def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
-    """Files that entries up to a version have removed, and change files of entries before it, as far back as the log
-    goes. No later version needs them."""
+    """Files and vectors that a version no longer has, and change files of entries before it, as far back as the log
+    goes. No later version needs them: what was removed is never added again."""
     removed: set[str] = set()
-    for version in deltalog.list_log(collection.filesystem).entries:
+    for version in deltalog.list_log(collection.filesystem).part:
         if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
-            removed.update(entry.removed())
+            removed.update((*entry.removed(), *entry.vectors()))
             removed.update(entry.changes() if version < to_version else ())
-    return frozenset(removed)
+    return frozenset(removed - set(active_files(collection, to_version)))
 
 
 def active_files(collection: Collection, version: int) -> list[str]:
-    """The files whose rows a read at ``version`` gives."""
+    """The files that a read at ``version`` needs: those with rows, and those with vectors."""
     try:
         actions = DeltaTable(collection.uri, version=version).get_add_actions()
-    except (DeltaError, OSError) as error:
+        files = live_files(collection.filesystem, version).files if collection.has_vectors else {}
+    except (DeltaError, OSError, LogIncomplete) as error:
         raise BadCollection(collection.collection_id, f"version {version} cannot be read: {brief(error)}") from error
-    return [str(path) for path in actions.column("path").to_pylist()]
+    vectors = {file.vector.path for file in files.values() if file.vector and file.vector.path}
+    return [*(str(path) for path in actions.column("path").to_pylist()), *sorted(vectors)]
 
 
 def data_files(collection: Collection) -> list[pafs.FileInfo]:
-    """Every data file in the collection's folder, also those that no commit names: change files, events of keys."""
+    """Every data file in the collection's folder, also those that no commit names: vectors, change files, events."""
     infos = collection.filesystem.get_file_info(pafs.FileSelector("", recursive=True))
     return [i for i in infos if i.type == pafs.FileType.File and _is_data(i.path)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyroaring import BitMap
 
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.schema import system_names
@@ -18,6 +19,7 @@ from airflow_provider_mzshare.storage.collections.collection import KEY_PROPERTY
 from airflow_provider_mzshare.storage.collections.damage import Added, Damage, LogCheck
 from airflow_provider_mzshare.storage.collections.faults import warehouse_fault
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.collections.vectors.bitmaps import read_vector, staying
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import FIRST, MODULUS, UNHASHED, hash_table
 
@@ -89,8 +91,10 @@ class _Check:
         # The collection may have newer ticks than the catalog knew: only ticks that both have are summed up.
         both = max(self._known.ticks, default=newest) if self._known else newest
         needed, active = log.needed(first, newest), log.active(both)
-        for path, added in sorted(needed.items()):
-            damages += [Damage(path, problem) for problem in self._of_file(path, added, path in active)]
+        for path, forms in sorted(needed.items()):
+            gone, broken = self._vectors(path, forms, active.get(path))
+            problems = list(self._of_file(path, forms[-1], gone if path in active else None))
+            damages += [*broken, *(Damage(path, problem) for problem in problems)]
         if self._deep and self._known and self._to is None and not damages:
             damages += self._sums()
         return Checked(self._id, len(log.listed.entries), len(needed), self._bytes, tuple(damages))
@@ -109,7 +113,28 @@ class _Check:
                     wanted = f"carries {has}, but the catalog says {time}"
                     yield Damage(deltalog.entry_path(version), wanted)
 
-    def _of_file(self, path: str, added: Added, is_active: bool) -> Iterator[str]:
+    def _vectors(self, path: str, forms: Sequence[Added], active: Added | None) -> tuple[BitMap, list[Damage]]:
+        """The rows that are gone from a file as it is active, and what is wrong with any vector that it has had."""
+        gone, broken = BitMap(), []
+        for vector in dict.fromkeys(form.vector for form in forms if form.vector):
+            try:
+                found = read_vector(self._files, vector)
+            except UNREADABLE as error:
+                if fault_of(error):
+                    raise
+                problem = "is missing" if isinstance(error, FileNotFoundError) else "is not whole"
+                broken.append(Damage(vector.path or path, f"{problem}: it has a deletion vector of {path}"))
+                continue
+            if len(found) != vector.cardinality or (
+                forms[-1].rows is not None and found and found.max() >= forms[-1].rows
+            ):
+                broken.append(Damage(vector.path or path, f"does not fit: its vector is not one of {path}"))
+            if active and vector == active.vector:
+                gone = found
+        return gone, broken
+
+    def _of_file(self, path: str, added: Added, gone: BitMap | None) -> Iterator[str]:
+        """:param gone: the rows that a vector takes away; None if the file is not active."""
         info = self._files.get_file_info(path)
         if info.type != pafs.FileType.File:
             yield "is missing"
@@ -125,15 +150,18 @@ class _Check:
                     yield f"has {file.metadata.num_rows} rows, but the log says {added.rows}"
                     return
                 if self._deep:
-                    self._read(file, is_active)
+                    self._read(file, gone)
         except UNREADABLE as error:
             if fault_of(error):
                 raise
             yield "cannot be read: its pages are damaged" if self._deep else "cannot be read: its footer is damaged"
 
-    def _read(self, file: pq.ParquetFile, is_active: bool) -> None:
-        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-            if is_active and self._known:
+    def _read(self, file: pq.ParquetFile, gone: BitMap | None) -> None:
+        first = 0
+        for whole in file.iter_batches(_BATCH_ROWS, use_threads=False):
+            batch = whole.filter(pa.array(staying(gone, first, whole.num_rows))) if gone else whole
+            first += whole.num_rows
+            if gone is not None and self._known:
                 self._rows += batch.num_rows
                 version = self._known.hash_version
                 self._hash = (self._hash + sum(hash_table(part, version) for part in self._parts(batch))) % MODULUS

@@ -21,16 +21,26 @@ from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 ID_PROPERTY = "mzshare.collection"
 KEY_PROPERTY = "mzshare.key"
 """The columns of the key, as a JSON list; only of collections whose rows change."""
+VECTORS_PROPERTY = "delta.enableDeletionVectors"
+_WITH_VECTORS: dict[str, str | None] = {
+    VECTORS_PROPERTY: "true",
+    # Every vector that takes the place of another leaves a mark in the log: checkpoints would carry them for a week.
+    # Files are removed by maintenance alone, which does not look at these marks.
+    "delta.deletedFileRetentionDuration": "interval 1 minute",
+}
 CHECKPOINT_INTERVAL = 10
 KEEP_LOG = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 """For every commit: old log entries stay, because reads as of a time need them."""
 _DESCRIPTION = "Written by mzshare, one commit per tick. Read it at a version that the catalog names."
 
 
-def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema, *, keys: Sequence[str] = ()) -> None:
+def create_collection(
+    root: str, collection_id: CollectionId, schema: pa.Schema, *, keys: Sequence[str] = (), vectors: bool = True
+) -> None:
     """Create the empty table at version 0, unless it exists. If two do so at once, one creates it and both return.
 
     :param keys: the columns that make a row's key, for a collection whose rows change.
+    :param vectors: of such a collection: rows are taken away by deletion vectors, not by writing files anew.
     """
     uri = collection_uri(root, collection_id)
     try:
@@ -39,7 +49,7 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema,
             schema,
             mode="error",
             description=_DESCRIPTION,
-            configuration=_properties(collection_id, schema, keys),
+            configuration=_properties(collection_id, schema, keys, vectors=vectors),
             # A retry would commit a second creation, as version 1, after the first one.
             commit_properties=CommitProperties(max_commit_retries=0),
             raise_if_key_not_exists=False,
@@ -53,10 +63,13 @@ def create_collection(root: str, collection_id: CollectionId, schema: pa.Schema,
         raise BadCollection(collection_id, "it exists with other columns")
 
 
-def _properties(collection_id: CollectionId, schema: pa.Schema, keys: Sequence[str]) -> dict[str, str | None]:
+def _properties(
+    collection_id: CollectionId, schema: pa.Schema, keys: Sequence[str], *, vectors: bool
+) -> dict[str, str | None]:
     changing = {KEY_PROPERTY: json.dumps(list(keys)), "delta.enableChangeDataFeed": "true"} if keys else {}
     return {
         **changing,
+        **(_WITH_VECTORS if keys and vectors else {}),
         ID_PROPERTY: collection_id,
         "delta.checkpointInterval": str(CHECKPOINT_INTERVAL),
         # Reads as of a time need old log entries: only maintenance knows which may be removed.
@@ -104,6 +117,16 @@ class Collection:
     def keys(self) -> tuple[str, ...]:
         """The columns that make a row's key; nothing for a collection whose rows never change."""
         return tuple(json.loads(self.table.metadata().configuration.get(KEY_PROPERTY) or "[]"))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, as last loaded."""
+        return pa.schema(self.table.schema().to_arrow())
+
+    @cached_property
+    def has_vectors(self) -> bool:
+        """Whether rows are taken away by deletion vectors; only of a collection that has keys."""
+        return bool(self.keys) and self.table.metadata().configuration.get(VECTORS_PROPERTY) == "true"
 
     @cached_property
     def filesystem(self) -> pafs.FileSystem:

@@ -167,7 +167,7 @@ def commit_group(
 
     def is_own() -> bool:
         found = _carried(collection, mz_timestamp, already=True)
-        return found.metadata == _stamped(mz_timestamp, content.noted(metadata))
+        return found.metadata == stamped(mz_timestamp, content.noted(metadata))
 
     def settled(stored: int | None, sent: Sent | None) -> CommitResult | None:
         step = next_step(goal, Loaded(collection.delta_version, stored), sent, knows=lambda _: True, is_own=is_own)
@@ -286,13 +286,14 @@ def tick_properties(
 ) -> CommitProperties:
     """What the log entry of a tick carries besides its rows."""
     return CommitProperties(
-        custom_metadata=_stamped(mz_timestamp, metadata),
+        custom_metadata=stamped(mz_timestamp, metadata),
         max_commit_retries=retries,
         app_transactions=[Transaction(collection.collection_id, mz_timestamp)],
     )
 
 
-def _stamped(mz_timestamp: int, metadata: Mapping[str, str]) -> dict[str, str]:
+def stamped(mz_timestamp: int, metadata: Mapping[str, str]) -> dict[str, str]:
+    """What a log entry says of its tick."""
     return {**metadata, "mz_timestamp": str(mz_timestamp)}
 
 

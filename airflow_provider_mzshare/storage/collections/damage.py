@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.errors import BadCollection, MzShareError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections import log
+from airflow_provider_mzshare.storage.collections.vectors.bitmaps import Vector
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 
 _NAMED = 5
@@ -72,10 +73,11 @@ def unreadable(uri: str, collection_id: str, error: Exception) -> BadCollection 
 
 @dataclass(frozen=True)
 class Added:
-    """A data file as the log describes it; ``rows`` is None if the log does not say."""
+    """A data file as the log describes it; ``rows`` is None if the log does not say, ``vector`` if it has none."""
 
     size: int
     rows: int | None
+    vector: Vector | None = None
 
 
 class LogCheck:
@@ -84,12 +86,13 @@ class LogCheck:
     def __init__(self, filesystem: pafs.FileSystem) -> None:
         self._files = filesystem
         self.listed = log.list_log(filesystem)
+        self._part = tuple(version for version in self.listed.entries if version >= self.base)
         self.entries: dict[int, log.Entry] = {}
         self.damages: list[Damage] = [*self._missing(), *self._unreadable()]
 
     @property
     def newest(self) -> int:
-        return max(self.listed.entries, default=-1)
+        return max(self._part, default=-1)
 
     @property
     def base(self) -> int:
@@ -98,7 +101,7 @@ class LogCheck:
         return 0 if oldest == 0 else min(self.listed.checkpoints, default=0)
 
     def _missing(self) -> Iterator[Damage]:
-        entries = self.listed.entries
+        entries = self._part
         if not entries:
             yield Damage(log.LOG, "has no entries")
             return
@@ -116,7 +119,7 @@ class LogCheck:
             yield Damage(pointed, f"points to checkpoint {last}, which is missing")
 
     def _unreadable(self) -> Iterator[Damage]:
-        for version in self.listed.entries:
+        for version in self._part:
             try:
                 entry = log.read_entry(self._files, version)
             except (ValueError, TypeError):
@@ -132,12 +135,14 @@ class LogCheck:
 
     # ── what it names ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def needed(self, first: int, last: int) -> dict[str, Added]:
-        """The files that some version from ``first`` to ``last`` needs, as far as the log can be read."""
-        named = self.active(first)
+    def needed(self, first: int, last: int) -> dict[str, list[Added]]:
+        """The files that some version from ``first`` to ``last`` needs, as far as the log can be read; a file may have
+        had several vectors."""
+        named = {path: [added] for path, added in self.active(first).items()}
         for version in range(first + 1, last + 1):
             if entry := self.entries.get(version):
-                named |= _adds(entry)
+                for path, added in _adds(entry).items():
+                    named.setdefault(path, []).append(added)
         return named
 
     def active(self, version: int) -> dict[str, Added]:
@@ -172,4 +177,4 @@ def _adds(entry: log.Entry) -> dict[str, Added]:
 
 def _added(add: Mapping[str, Any]) -> Added:
     stats = json.loads(add["stats"]) if add.get("stats") else {}
-    return Added(add["size"], stats.get("numRecords"))
+    return Added(add["size"], stats.get("numRecords"), Vector.from_log(add.get("deletionVector")))

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 
 import pyarrow.fs as pafs
 
+from airflow_provider_mzshare.core.ticklog.log_upkeep import log_removals, may_go_unnamed
 from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.commit import MAX_FILE_AGE_S
 from airflow_provider_mzshare.storage.collections.durability import sync_filesystem
 
 MIN_AGE_UNNAMED = timedelta(hours=24)
@@ -79,8 +81,8 @@ def _unneeded_data(
     entries are read. All entries since ``keep_from`` are read only if there are old files that nothing names.
     """
     # Loading the version that is kept proves that it can be read without the files that are removed.
-    gone = audit.removed_files(collection, to_version=keep_from) - set(audit.active_files(collection, keep_from))
-    old = [i for i in present if i.path not in gone and i.mtime <= written_before]
+    gone = audit.removed_files(collection, to_version=keep_from)
+    old = [i for i in present if i.path not in gone and i.mtime <= written_before and _is_late(collection, i)]
     known = set(audit.active_files(collection, collection.delta_version)) if old else set()
     if any(info.path not in known for info in old):
         known |= audit.named_files(collection, from_version=keep_from)
@@ -88,17 +90,35 @@ def _unneeded_data(
     return [i for i in present if i.path in gone or i.path in never]
 
 
+def _is_late(collection: Collection, info: pafs.FileInfo) -> bool:
+    """Can no commit that sleeps still name a file that no entry names? Of a collection with vectors: a commit is put at
+    one version only, and its writer has loaded the version before that while the file was young. So the log must have
+    gone on since."""
+    if not collection.has_vectors:
+        return True
+    newest = collection.filesystem.get_file_info(deltalog.entry_path(collection.delta_version)).mtime
+    young = timedelta(seconds=MAX_FILE_AGE_S)
+    # When the file was no longer young, the newest version was one from before the newest entry of now.
+    passed = newest is not None and newest > info.mtime + young
+    listed = collection.delta_version - int(passed)
+    return may_go_unnamed(young, min_age=young, newest_when_listed=listed, newest=collection.delta_version)
+
+
 def _unneeded_log(collection: Collection, keep_from: int) -> list[pafs.FileInfo]:
-    """Log files before the newest checkpoint that ``keep_from`` can be loaded from; none without such a checkpoint."""
+    """Log files before the newest checkpoint that ``keep_from`` can be loaded from; none without such a checkpoint.
+
+    In the order of their removal: whoever finds an entry can tell by what is before it whether it is in a hole.
+    """
     log = deltalog.list_log(collection.filesystem)
     # Readers fail if the checkpoint that ``_last_checkpoint`` names is missing, even if there is a newer one.
     pointed = deltalog.last_checkpoint(collection.filesystem)
-    usable = (
-        v for v in sorted(log.checkpoints, reverse=True) if v <= keep_from and pointed is not None and v <= pointed
-    )
-    base = next((v for v in usable if _is_whole(collection, log.checkpoints[v])), 0)
-    paths = [deltalog.entry_path(v) for v in log.entries if v < base]
-    paths += [path for version, path in log.checkpoints.items() if version < base]
+
+    def is_usable(version: int) -> bool:
+        return pointed is not None and version <= pointed and _is_whole(collection, log.checkpoints[version])
+
+    gone = log_removals(log.entries, log.checkpoints, keep_from=keep_from, is_usable=is_usable)
+    paths = [path for version in gone.checkpoints for path in deltalog.checkpoint_parts(collection.filesystem, version)]
+    paths += [deltalog.entry_path(version) for version in gone.entries]
     return list(collection.filesystem.get_file_info(paths)) if paths else []
 
 

@@ -1,39 +1,27 @@
 """Commits to a collection whose rows change: planned on one version of it, and put at the next one or not at all.
 
 What a tick makes of a row depends on the row that was there. So a plan is never sent again at a later version: if the
-collection has moved on, the events are folded anew into what it holds now.
+collection has moved on, the events are folded anew into what it holds now. How a collection keeps its rows, by merges
+or with vectors, is not known here.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.core.ticklog.keyed_commits import what_to_put
 from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
-from airflow_provider_mzshare.storage.collections.check import check_collection
-from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection
-from airflow_provider_mzshare.storage.collections.commit import (
-    Content,
-    FileWritten,
-    add_files,
-    tick_properties,
-)
-from airflow_provider_mzshare.storage.collections.compaction import COMPRESSION
-from airflow_provider_mzshare.storage.collections.damage import DamagedCollection, unreadable
-from airflow_provider_mzshare.storage.collections.rows import snapshot_of
+from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.commit import Content, FileWritten
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
-
-NO_RETRIES = 0
-"""For every commit to such a collection: Delta must not try the version after the next one by itself."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +29,38 @@ class Changes:
     """What a commit is to do to the collection at one version.
 
     :param version: the one that it was planned on.
-    :param rows: the rows that are set, and the keys whose rows are taken away, by ``DELETES``.
-    :param more: rows afterwards less rows before.
+    :param keys: the columns that make a row's key.
+    :param before: the rows that the keys have at this version.
+    :param after: the rows that they are to have. A key that is not among them loses its row.
     :param hash: the hash of the rows afterwards less that of the rows before.
     """
 
     version: int
-    rows: pa.Table
-    more: int
+    keys: Sequence[str]
+    before: pa.Table
+    after: pa.Table
     hash: int
+
+    @property
+    def have_effect(self) -> bool:
+        return bool(self.before.num_rows or self.after.num_rows)
+
+    @property
+    def more(self) -> int:
+        """Rows afterwards less rows before."""
+        return int(self.after.num_rows - self.before.num_rows)
+
+
+class KeyedRows(ABC):
+    """How the rows of a collection are found by their keys, and how a commit changes them."""
+
+    @abstractmethod
+    def before(self, collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
+        """The rows, at the version that is loaded, whose key is among ``keys``, which may have a key several times."""
+
+    @abstractmethod
+    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+        """One attempt, at the version after the one that is loaded, or not at all; without changes, an empty entry."""
 
 
 @dataclass(eq=False)
@@ -59,6 +70,7 @@ class KeyEvents(Content):
     :param files: their paths are relative to the collection.
     :param schema: of the events.
     :param keys: the columns that make a row's key.
+    :param rows: how the collection keeps its rows.
     """
 
     files: Sequence[FileWritten]
@@ -66,6 +78,7 @@ class KeyEvents(Content):
     keys: Sequence[str]
     envelope: KeyedEnvelope
     hash_version: int
+    rows: KeyedRows
     _read: pa.Table | None = field(default=None, init=False)
     _planned: Changes | None = field(default=None, init=False)
     _was_put: bool = field(default=False, init=False)
@@ -74,7 +87,7 @@ class KeyEvents(Content):
         """Plan on the version that is loaded. A plan that was put is not used again, whatever the answer was."""
         if self._planned is None or self._was_put or self._planned.version != collection.delta_version:
             self._planned, self._was_put = self._plan(collection), False
-        effect = self._planned.rows.num_rows > 0
+        effect = self._planned.have_effect
         several = not effect and self._spans_ticks(collection)
         return what_to_put(has_effect=effect, forced=False, spans_ticks=several) is None
 
@@ -94,11 +107,7 @@ class KeyEvents(Content):
             raise ValueError("a commit is planned on the version that it follows, and put once")
         self._was_put = True
         crashpoint("keyed_planned")
-        if changes.rows.num_rows:
-            _merge(collection, changes.rows, self.keys, mz_timestamp, metadata)
-        else:
-            # A merge without effect would commit nothing, not even its transaction.
-            add_files(collection, mz_timestamp, (), metadata, retries=NO_RETRIES)
+        self.rows.put(collection, changes, mz_timestamp, metadata)
         crashpoint("keyed_put")
 
     def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
@@ -117,14 +126,11 @@ class KeyEvents(Content):
         version = collection.delta_version
         shape = self.schema.remove(self.schema.get_field_index(DELETES))
         if not events.num_rows:
-            return Changes(version, self.schema.empty_table(), 0, 0)
-        before = rows_of_keys(collection, events.select(list(self.keys)), shape)
-        after = self.envelope.fold(events, before, self.keys)
-        gone = before.join(after.select(list(self.keys)), list(self.keys), join_type="left anti")
-        rows = pa.concat_tables([_flagged(after.select(shape.names), False), _flagged(gone.select(shape.names), True)])
+            return Changes(version, self.keys, shape.empty_table(), shape.empty_table(), 0)
+        before = self.rows.before(collection, events.select(list(self.keys)), shape)
+        after = self.envelope.fold(events, before, self.keys).select(shape.names).cast(shape)
         hashes = [hash_visible(table, self.hash_version) for table in (after, before)]
-        more, hash = after.num_rows - before.num_rows, (hashes[0] - hashes[1]) % MODULUS
-        return Changes(version, rows.cast(self.schema), more, hash)
+        return Changes(version, self.keys, before, after, (hashes[0] - hashes[1]) % MODULUS)
 
 
 def hash_visible(rows: pa.Table, hash_version: int) -> int:
@@ -133,59 +139,6 @@ def hash_visible(rows: pa.Table, hash_version: int) -> int:
     return hash_table(rows.drop_columns(list(system)), hash_version)
 
 
-def rows_of_keys(collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
-    """The rows, as last loaded, whose key is among ``keys``, which may have a key several times."""
-    names = keys.schema.names
-    wanted = keys.group_by(names).aggregate([])
-    values = {name: wanted.column(name).unique() for name in names}
-
-    def among(part: pa.RecordBatch) -> pa.RecordBatch:
-        # Not by Arrow's own filter: it cannot compare text with what a merge has written, which are views of text.
-        return part.filter(reduce(pc.and_, (pc.is_in(part.column(name), each) for name, each in values.items())))
-
-    try:
-        parts = snapshot_of(collection.table, collection.uri, shape).scan(shape.names)
-        near = pa.Table.from_batches(map(among, parts), shape)
-    except (OSError, pa.ArrowException, DeltaError) as error:
-        if damages := check_collection(collection.root, collection.collection_id).damages:
-            raise DamagedCollection(collection.collection_id, damages) from error
-        raise unreadable(collection.uri, collection.collection_id, error) from error
-    if len(names) == 1:
-        return near
-    return near.join(wanted, names, join_type="left semi").select(shape.names)
-
-
-def _flagged(rows: pa.Table, deletes: bool) -> pa.Table:
-    return rows.append_column(DELETES, pa.repeat(deletes, rows.num_rows))
-
-
 def _read_file(collection: Collection, file: FileWritten, schema: pa.Schema) -> pa.Table:
     with collection.filesystem.open_input_file(file.path) as opened:
         return pq.ParquetFile(opened, pre_buffer=False).read(use_threads=False).select(schema.names).cast(schema)
-
-
-def _merge(
-    collection: Collection, changes: pa.Table, keys: Sequence[str], mz_timestamp: int, metadata: Mapping[str, str]
-) -> None:
-    columns = {_quoted(name): f"s.{_quoted(name)}" for name in changes.schema.names if name != DELETES}
-    present = [each.name for each in collection.table.schema().fields]
-    columns |= {_quoted(name): "NULL" for name in present if name not in changes.schema.names}
-    (
-        collection.table.merge(
-            changes,
-            predicate=" AND ".join(f"t.{_quoted(name)} = s.{_quoted(name)}" for name in keys),
-            source_alias="s",
-            target_alias="t",
-            writer_properties=COMPRESSION,
-            commit_properties=tick_properties(collection, mz_timestamp, metadata, retries=NO_RETRIES),
-            post_commithook_properties=KEEP_LOG,
-        )
-        .when_matched_delete(f"s.{_quoted(DELETES)}")
-        .when_matched_update(columns)
-        .when_not_matched_insert(columns, f"NOT s.{_quoted(DELETES)}")
-        .execute()
-    )
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,19 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 
+from airflow_provider_mzshare.core.ticklog.log_upkeep import log_part
+from airflow_provider_mzshare.storage.collections.vectors.bitmaps import Vector
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 
 LOG = "_delta_log"
 METADATA_PREFIX = "mz_"
+ENTRY_ID = "mz_entry"
+"""In every entry that we write ourselves: tells it from any other that may stand at the same version."""
 
 _ENTRY = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(\.[^/]*)?\.parquet")
+_ANY_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint(\.[^/]*)?\.(parquet|json)")
+"""Also the forms that other writers make, and that are not read here."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,20 @@ class Entry:
     def removed(self) -> Iterator[str]:
         return (action["remove"]["path"] for action in self.actions if "remove" in action)
 
+    def vectors(self) -> Iterator[str]:
+        """The files with the deletion vectors that files have from here on."""
+        found = (Vector.from_log(action["add"].get("deletionVector")) for action in self.actions if "add" in action)
+        return (vector.path for vector in found if vector and vector.path)
+
     def changes(self) -> Iterator[str]:
         """The files of the change feed: what the commit did to rows. No read of rows needs them."""
         return (action["cdc"]["path"] for action in self.actions if "cdc" in action)
+
+    @property
+    def entry_id(self) -> str | None:
+        """What tells an entry of our own from any other at its version; None for those that others wrote."""
+        infos = (action["commitInfo"] for action in self.actions if "commitInfo" in action)
+        return next((info.get(ENTRY_ID) for info in infos), None)
 
     def tick(self, app_id: str) -> TickCommit | None:
         """The tick this entry carries for ``app_id``, if any."""
@@ -54,16 +71,25 @@ class Entry:
         if not times:
             return None
         info: Mapping[str, Any] = next((a["commitInfo"] for a in self.actions if "commitInfo" in a), {})
-        noted = {key: str(value) for key, value in info.items() if key.startswith(METADATA_PREFIX)}
+        noted = {key: str(value) for key, value in info.items() if key.startswith(METADATA_PREFIX) and key != ENTRY_ID}
         return TickCommit(self.version, times[-1], noted)
 
 
 @dataclass(frozen=True)
 class LogFiles:
-    """What lies in the log folder: versions that have their entry, and versions that have a checkpoint."""
+    """What lies in the log folder: versions that have their entry, and versions that have a checkpoint.
+
+    A commit that comes late may land where an entry was removed long ago. No reader sees it, and no version builds upon
+    it. So only ``part`` is the log.
+    """
 
     entries: tuple[int, ...]
     checkpoints: Mapping[int, str]
+
+    @property
+    def part(self) -> tuple[int, ...]:
+        """The entries that are part of the log."""
+        return tuple(sorted(log_part(self.entries, self.checkpoints)))
 
 
 def open_filesystem(uri: str) -> pafs.FileSystem:
@@ -87,6 +113,17 @@ def read_entry(filesystem: pafs.FileSystem, version: int) -> Entry | None:
     except FileNotFoundError:
         return None
     return Entry(version, tuple(json.loads(line) for line in text.splitlines() if line.strip()))
+
+
+def versions_named(names: Iterable[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The versions whose entry is among these names of the log's folder, and those with a checkpoint in any form."""
+    entries, checkpoints = set(), set()
+    for name in names:
+        if match := _ENTRY.fullmatch(name):
+            entries.add(int(match[1]))
+        elif match := _ANY_CHECKPOINT.fullmatch(name):
+            checkpoints.add(int(match[1]))
+    return tuple(sorted(entries)), tuple(sorted(checkpoints))
 
 
 def list_log(filesystem: pafs.FileSystem) -> LogFiles:

@@ -16,10 +16,12 @@ from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.errors import NotReadable
+from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.collections.ordered_rows import BATCH_ROWS, Ordered
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.collections.vectors.masked_rows import MaskedFiles, has_vectors, split_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -88,10 +90,14 @@ class Snapshot:
     Arrow's threads let go of what they read when they please, even after the interpreter has ended; a buffer of
     Python's then aborts the process (apache/arrow#39862). So files are read by Arrow's own file systems. Where it has
     none for a place, nothing is read ahead, and every scan is read to its end by the caller's thread.
+
+    :param dataset: the files without deletion vectors.
+    :param masked: those with deletion vectors, where a collection may have them.
     """
 
     dataset: pads.Dataset
     native: bool
+    masked: MaskedFiles | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -99,7 +105,10 @@ class Snapshot:
 
     def rows(self, columns: Sequence[str] | None = None, only: pc.Expression | None = None) -> pa.Table:
         """Those that ``only`` admits, in no order; files that cannot hold any are not opened."""
-        return self.dataset.to_table(columns and list(columns), filter=only, **self._manner)
+        rows = self.dataset.to_table(columns and list(columns), filter=only, **self._manner)
+        if self.masked is None:
+            return rows
+        return pa.concat_tables([rows, *self.masked.tables(rows.schema.names, only, self._manner)])
 
     def schema_of(self, columns: Sequence[str]) -> pa.Schema:
         return pa.schema([self.schema.field(name) for name in columns])
@@ -109,12 +118,19 @@ class Snapshot:
     ) -> Iterator[pa.RecordBatch]:
         """The same, one batch at a time; only a few batches are in memory."""
         if self.native:
-            ahead = {"batch_readahead": 2, "fragment_readahead": 4}
-            yield from self.dataset.to_batches(list(columns), filter=only, batch_size=batch_rows, **ahead)
+            ahead = {"batch_readahead": 2, "fragment_readahead": 4, "batch_size": batch_rows}
+            yield from self.dataset.to_batches(list(columns), filter=only, **ahead)
+            if self.masked is not None:
+                yield from self.masked.batches(columns, only, ahead)
             return
-        for file in self.dataset.get_fragments(filter=only):
-            rows = file.to_table(self.schema, list(columns), filter=only, **self._manner)
+        for rows in self._whole_tables(columns, only):
             yield from rows.to_batches(max_chunksize=batch_rows)
+
+    def _whole_tables(self, columns: Sequence[str], only: pc.Expression | None) -> Iterator[pa.Table]:
+        for file in self.dataset.get_fragments(filter=only):
+            yield file.to_table(self.schema, list(columns), filter=only, **self._manner)
+        if self.masked is not None:
+            yield from self.masked.tables(columns, only, self._manner)
 
     @property
     def _manner(self) -> dict[str, Any]:
@@ -130,7 +146,7 @@ def open_snapshot(root: str, path: str, version: int, shape: pa.Schema | None = 
     uri = collection_uri(root, path)
     try:
         return snapshot_of(DeltaTable(uri, version=version), uri, shape)
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, pa.ArrowException) as error:
         raise NotReadable(
             f"collection {path} has no readable version {version}: {brief(error)}", hint="mzshare status"
         ) from error
@@ -139,6 +155,11 @@ def open_snapshot(root: str, path: str, version: int, shape: pa.Schema | None = 
 def snapshot_of(table: DeltaTable, uri: str, shape: pa.Schema | None = None) -> Snapshot:
     """A table as it is loaded."""
     filesystem = native_filesystem(uri)
+    if has_vectors(table):
+        files = deltalog.open_filesystem(uri)
+        columns = shape or pa.schema(table.schema().to_arrow())
+        plain, masked = split_files(files, table.version(), columns, filesystem or files)
+        return Snapshot(plain, filesystem is not None, masked)
     dataset = table.to_pyarrow_dataset(filesystem=filesystem)
     return Snapshot(dataset.replace_schema(shape) if shape else dataset, filesystem is not None)
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
@@ -103,7 +104,14 @@ class TickExecutor:
         self._store, self.machine = store, Machine(spark, root)
         self._counts = self.machine.scratch if backfill else None
         kind = GroupCommits if backfill else TickCommits
-        self._commits: MemberCommits = kind(store, holder, source_id=source_id, root=root, place=reader.place)
+        self._commits: MemberCommits = kind(
+            store,
+            holder,
+            source_id=source_id,
+            root=root,
+            place=reader.place,
+            scratch=Path(self.machine.scratch) / f"keys-{holder.job_id}-{holder.epoch}",
+        )
         self._passes = 0
         self._running: Pass | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")

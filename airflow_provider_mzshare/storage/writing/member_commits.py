@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -27,6 +28,7 @@ from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.hashing import FIRST, row_hash
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
 from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
 
@@ -65,9 +67,13 @@ class Due:
 
 
 class MemberCommits(ABC):
-    """:param root: the warehouse. :param place: of the source's records."""
+    """:param root: the warehouse. :param place: of the source's records.
+    :param scratch: a folder of the job's own, for what is known of rows that change.
+    """
 
-    def __init__(self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str, place: Place) -> None:
+    def __init__(
+        self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str, place: Place, scratch: Path
+    ) -> None:
         self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
         self._place = place
         self._open: dict[CollectionId, Collection] = {}
@@ -78,7 +84,8 @@ class MemberCommits(ABC):
         a late commit of an earlier app conflicts. A member that fails is removed: another app may write it then."""
         self._known: set[int] = set()
         self._last_written: Mapping[CollectionId, int] = {}
-        self._upkeep = Upkeep(root, lambda: store.advance_since(holder), store.note_damage)
+        self._states = KeyStates(scratch)
+        self._upkeep = Upkeep(root, lambda: store.advance_since(holder), store.note_damage, self._states)
 
     # ── what a kind of writer decides ─────────────────────────────────────────────────────────────────────────────────
 
@@ -100,6 +107,7 @@ class MemberCommits(ABC):
         """Called before a group is executed."""
         self.note_known(group.mz_timestamp)
         self.recall(members)
+        self._states.keep({member.data for member in members})
         if self._open or self._last_written:
             check_mounted(self._root)
 
@@ -136,15 +144,18 @@ class MemberCommits(ABC):
             (member.errors, errors_schema(self._place), ()),
         ):
             if collection_id not in self._open:
-                self._open[collection_id] = self._opened(collection_id, schema, keys)
+                vectors = member.spec.deletion_vectors
+                self._open[collection_id] = self._opened(collection_id, schema, keys, vectors=vectors)
             if self._columns.get(collection_id) != schema:
                 self._open[collection_id].widen(schema)
                 self._columns[collection_id] = schema
 
-    def _opened(self, collection_id: CollectionId, schema: pa.Schema, keys: Sequence[str]) -> Collection:
+    def _opened(
+        self, collection_id: CollectionId, schema: pa.Schema, keys: Sequence[str], *, vectors: bool
+    ) -> Collection:
         """A folder that was deleted, or restored from an old copy, has lost rows: nothing may be added to it."""
         if not self._last_written.get(collection_id) and not collection_exists(self._root, collection_id):
-            create_collection(self._root, collection_id, schema, keys=keys)
+            create_collection(self._root, collection_id, schema, keys=keys, vectors=vectors)
         collection = Collection.open(self._root, collection_id)
         self._check_kept(collection, collection.stored_version())
         return collection
@@ -221,7 +232,7 @@ class MemberCommits(ABC):
             if files.received is not None:
                 # After a crash these numbers are taken from the commit: the records need not be read again.
                 noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
-            content = _content(due, role, mine)
+            content = self._content(due, role, mine)
             try:
                 result = self._commit(group, due, collection_id, content, noted)
             finally:
@@ -236,10 +247,18 @@ class MemberCommits(ABC):
             elif role == "data":
                 without_effect = files.rows(role)
             if mine:
-                self._upkeep.committed(collection_id)
+                self._upkeep.committed(self._open[collection_id])
             crashpoint("between_commits")
         self._committed |= own_commits
         return done(due.member, written, without_effect=without_effect)
+
+    def _content(self, due: Due, role: str, files: Sequence[FileWritten]) -> Content:
+        """Rows as the pass wrote them; of a table whose rows change, events that are folded into its rows."""
+        plan = due.plan
+        if role == "errors" or not plan.keys:
+            return NewFiles(files)
+        rows = self._states.rows_of(self._open[due.member.data])
+        return KeyEvents(files, plan.events_schema, plan.keys, plan.keyed_envelope, plan.hash_version, rows)
 
     def _discard(self, files: Mapping[CollectionId, Sequence[FileWritten]]) -> None:
         for collection_id, written in files.items():
@@ -251,10 +270,13 @@ class MemberCommits(ABC):
 
     def tidy(self) -> None:
         """Called after each group."""
+        for name, done in self._upkeep.rewritten():
+            self._states.put_rewritten(self._open[name], done)
         self._upkeep.after_tick()
 
     def close(self) -> None:
         self._upkeep.close()
+        self._states.close()
 
     def _metadata(self, first: Tick, last: Tick, member: Member) -> dict[str, str]:
         return {
@@ -280,14 +302,6 @@ class MemberCommits(ABC):
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         self._known.add(mz_timestamp)
-
-
-def _content(due: Due, role: str, files: Sequence[FileWritten]) -> Content:
-    """Rows as the pass wrote them; of a table whose rows change, events that are folded into its rows."""
-    plan = due.plan
-    if role == "errors" or not plan.keys:
-        return NewFiles(files)
-    return KeyEvents(files, plan.events_schema, plan.keys, plan.keyed_envelope, plan.hash_version)
 
 
 def _own_files(due: Due, files: MemberResult, written_at: float) -> dict[CollectionId, list[FileWritten]]:

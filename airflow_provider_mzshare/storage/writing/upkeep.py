@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from queue import Empty, Queue
 
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.errors import MzShareError, WarehouseUnreachable
@@ -18,10 +20,14 @@ from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact
 from airflow_provider_mzshare.storage.collections.damage import in_collection, told
+from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 
 log = logging.getLogger(__name__)
 
 COMMITS_BEFORE_COMPACTION = 60
+VECTORS_WEIGH = 3
+"""A commit to a collection with vectors counts for so many: a tick writes a vector for most of its small files."""
 SINCE_SECONDS = 60.0
 
 
@@ -29,20 +35,34 @@ class Upkeep:
     """:param root: the warehouse.
     :param advance_since: moves ``since`` as the tables' retention says.
     :param note_damage: told what is wrong with a collection that cannot be compacted.
+    :param states: what the app knows of collections with vectors. Their files are written anew here, and put by the
+        thread that commits ticks.
     """
 
     def __init__(
-        self, root: str, advance_since: Callable[[], None], note_damage: Callable[[CollectionId, str], None]
+        self,
+        root: str,
+        advance_since: Callable[[], None],
+        note_damage: Callable[[CollectionId, str], None],
+        states: KeyStates,
     ) -> None:
         self._root, self._advance_since, self._note_damage = root, advance_since, note_damage
+        self._states = states
+        self._rewritten: Queue[tuple[CollectionId, Rewritten]] = Queue()
         self._commits: Counter[CollectionId] = Counter()
         self._asked: dict[CollectionId, None] = {}
         self._next_since = time.monotonic()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mzshare-upkeep")
         self._running: Future[None] | None = None
 
-    def committed(self, collection_id: CollectionId) -> None:
-        self._commits[collection_id] += 1
+    def committed(self, collection: Collection) -> None:
+        self._commits[collection.collection_id] += VECTORS_WEIGH if collection.has_vectors else 1
+
+    def rewritten(self) -> Iterator[tuple[CollectionId, Rewritten]]:
+        """Compactions of collections with vectors that are written and wait to be put."""
+        with suppress(Empty):
+            while True:
+                yield self._rewritten.get_nowait()
 
     def compact_all(self, names: Iterable[CollectionId]) -> None:
         """All of them, however few commits they have had."""
@@ -82,7 +102,12 @@ class Upkeep:
         after a tick, and is tried again some commits later.
         """
         try:
-            done = compact(Collection.open(self._root, name), min_files=min_files)
+            collection = Collection.open(self._root, name)
+            if collection.has_vectors:
+                if rewritten := self._states.rewrite(collection, min_files=min_files // VECTORS_WEIGH):
+                    self._rewritten.put((name, rewritten))
+                return
+            done = compact(collection, min_files=min_files)
         except WarehouseUnreachable:
             # Compaction reads old files, which no tick reads: it may be the first to meet a damage.
             if damages := check_collection(self._root, name).damages:

@@ -136,9 +136,8 @@ def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_kno
         log.tick(10)
         empty = log.empty()
         backfill = Backfilling(catalog, log.source_id)
-        commits = GroupCommits(
-            backfill.store, backfill.holder, source_id=log.source_id, root=warehouse, place=PARTITIONED
-        )
+        places = {"root": warehouse, "place": PARTITIONED, "scratch": tmp_path / "keys"}
+        commits = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, **places)  # type: ignore[arg-type]
         group, [member] = TickGroup(tuple(backfill.store.ticks(1, 3))), backfill.store.members([late])
         commits.begin(group, [member])
         due = commits.due(group, member)
@@ -147,7 +146,7 @@ def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_kno
         commits.close()
     with Catalog(old) as catalog:
         backfill = Backfilling(catalog, log.source_id)
-        heir = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, root=warehouse, place=PARTITIONED)
+        heir = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, **places)  # type: ignore[arg-type]
         with pytest.raises(CatalogBehind):
             heir.check_log()
         (repaired,) = repair_catalog(catalog, warehouse)

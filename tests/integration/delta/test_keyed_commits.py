@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,12 +20,13 @@ from airflow_provider_mzshare.core.schema import HASH_VERSION
 from airflow_provider_mzshare.errors import PlanAgain
 from airflow_provider_mzshare.formats.registry import format_target
 from airflow_provider_mzshare.storage.collections import commit as commits
-from airflow_provider_mzshare.storage.collections import keyed
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_group, commit_tick
-from airflow_provider_mzshare.storage.collections.keyed import KeyEvents, hash_visible
+from airflow_provider_mzshare.storage.collections.keyed import KeyedRows, KeyEvents, hash_visible
+from airflow_provider_mzshare.storage.collections.vectors.committing import PutRefused
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, FanoutPlan, MemberPlan
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.support.delta import read_arrow
 
 NAME = CollectionId("u1-keyed")
@@ -37,12 +38,12 @@ Record = tuple[int, int, bytes | None, bytes | None]
 class Scene:
     """One collection, its plan, and what a dict says that it holds."""
 
-    def __init__(self, root: Path, member: MemberPlan | None = None) -> None:
-        self.root = str(root)
+    def __init__(self, root: Path, member: MemberPlan | None = None, *, vectors: bool = True) -> None:
+        self.root, self.states = str(root), KeyStates(root / "scratch")
         (root / "errors").mkdir(parents=True)
         plain = MemberPlan("u1", format_target("text"), (), (("key", "key"),), "", "", envelope=UPSERT, keys=("key",))
         self.member = replace(member or plain, data_path=str(root / NAME), errors_path=str(root / "errors"))
-        create_collection(self.root, NAME, self.member.schema, keys=self.member.keys)
+        create_collection(self.root, NAME, self.member.schema, keys=self.member.keys, vectors=vectors)
         self.collection = self.opened()
         self.offsets = [0, 0]
 
@@ -77,7 +78,8 @@ class Scene:
             if row["role"] == "data" and row["path"]
         ]
         member = self.member
-        return KeyEvents(files, member.events_schema, member.keys, member.keyed_envelope, HASH_VERSION)
+        rows = self.states.rows_of(self.collection)
+        return KeyEvents(files, member.events_schema, member.keys, member.keyed_envelope, HASH_VERSION, rows)
 
     def tick(
         self, number: int, content: KeyEvents, *, force: bool = False, collection: Collection | None = None
@@ -114,9 +116,16 @@ def values(scene: Scene, version: int | None = None) -> dict[str, str]:
     return {key[0]: row["data"] for key, row in scene.state(version).items()}
 
 
+@pytest.fixture(params=[True, False], ids=["vectors", "merge"])
+def vectors(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
 @pytest.fixture
-def scene(tmp_path: Path) -> Scene:
-    return Scene(tmp_path)
+def scene(tmp_path: Path, vectors: bool) -> Iterator[Scene]:
+    scene = Scene(tmp_path, vectors=vectors)
+    yield scene
+    scene.states.close()
 
 
 def test_a_record_sets_the_row_of_its_key_and_a_tombstone_takes_it_away(scene: Scene) -> None:
@@ -159,32 +168,34 @@ def test_a_plan_that_was_overtaken_is_made_anew_and_never_put_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A compaction, or whatever else lands between the plan and its put, takes the version that it was made for."""
-    merge, other, refused = keyed._merge, scene.opened(), []
+    way = type(scene.states.rows_of(scene.collection))
+    put, other, refused = way.put, scene.opened(), []
 
-    def overtaken(collection: Collection, changes: pa.Table, *args: Any) -> None:
+    def overtaken(rows: KeyedRows, collection: Collection, *args: Any) -> None:
         if not refused:
-            keyed.add_files(other, 1, (), {"mz_tick": "1", "mz_rows": "0", "mz_hash": "0"}, retries=0)
+            commits.add_files(other, 1, (), {"mz_tick": "1", "mz_rows": "0", "mz_hash": "0"}, retries=0)
         try:
-            merge(collection, changes, *args)
-        except CommitFailedError:
+            put(rows, collection, *args)
+        except (CommitFailedError, PutRefused):
             refused.append(collection.delta_version)
             raise
 
-    monkeypatch.setattr(keyed, "_merge", overtaken)
+    monkeypatch.setattr(way, "put", overtaken)
     result = scene.tick(2, scene.events(2, scene.records(("a", "1"))))
     assert (result.version, result.already, refused) == (2, False, [0])
     assert values(scene) == {"a": "1"}
 
 
 def test_a_commit_whose_answer_is_lost_is_found(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    merge, calls = keyed._merge, []
+    way = type(scene.states.rows_of(scene.collection))
+    put, calls = way.put, []
 
     def landed_but_raised(*args: Any) -> None:
-        merge(*args)
+        put(*args)
         calls.append(args)
         raise OSError("the answer was lost")
 
-    monkeypatch.setattr(keyed, "_merge", landed_but_raised)
+    monkeypatch.setattr(way, "put", landed_but_raised)
     assert scene.tick(1, scene.events(1, scene.records(("a", "1")))).already
     assert scene.group(1, 2, scene.events(2, scene.records(("a", None)))).already
     assert (len(calls), values(scene)) == (2, {})
@@ -229,13 +240,13 @@ TYPES = {
 
 
 @pytest.mark.parametrize("kind", list(TYPES))
-def test_keys_of_every_type_find_their_rows(tmp_path: Path, kind: str) -> None:
+def test_keys_of_every_type_find_their_rows(tmp_path: Path, kind: str, vectors: bool) -> None:
     member = MemberPlan(
         "u1", format_target("text"), (), (), "", "", envelope=UPSERT,
         keys=('odd "key`.name', "Second"), key_format=format_target("json"),
         key_columns=(('odd "key`.name', kind), ("Second", "text")),
     )  # fmt: skip
-    scene = Scene(tmp_path, member)
+    scene = Scene(tmp_path, member, vectors=vectors)
     keys = [json.dumps({'odd "key`.name': value, "Second": second}) for value in TYPES[kind] for second in ("x", "X")]
     scene.tick(1, scene.events(1, scene.records(*((key, "1") for key in keys))))
     assert len(scene.state()) == len(keys)
@@ -245,9 +256,9 @@ def test_keys_of_every_type_find_their_rows(tmp_path: Path, kind: str) -> None:
     assert scene.state() == {}
 
 
-def test_bytes_are_keys_too(tmp_path: Path) -> None:
+def test_bytes_are_keys_too(tmp_path: Path, vectors: bool) -> None:
     member = MemberPlan("u1", format_target("bytes"), (), (("key", "k"),), "", "", envelope=UPSERT, keys=("k",))
-    scene = Scene(tmp_path, member)
+    scene = Scene(tmp_path, member, vectors=vectors)
     raw: list[Record] = [(0, n, key, b"1") for n, key in enumerate((b"", b"\0", b"\xff\0", b"\xff"))]
     scene.tick(1, scene.events(1, raw))
     scene.tick(2, scene.events(2, [(0, 4, b"\0", None), (0, 5, b"", b"2")]))
@@ -279,18 +290,18 @@ class Adds:
 ADDS = Adds()
 
 
-def adding(root: Path) -> Scene:
+def adding(root: Path, *, vectors: bool) -> Scene:
     member = MemberPlan(
         "u1", format_target("json"), (("n", "numeric(38,0)"),), (("key", "key"),), "", "",
         envelope=f"{__name__}:ADDS", keys=("key",),
     )  # fmt: skip
-    return Scene(root, member)
+    return Scene(root, member, vectors=vectors)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_every_grouping_of_the_ticks_gives_the_same_state(tmp_path: Path, seed: int) -> None:
+def test_every_grouping_of_the_ticks_gives_the_same_state_either_way(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
-    one, other = adding(tmp_path / "one"), adding(tmp_path / "other")
+    one, other = adding(tmp_path / "one", vectors=seed % 3 > 0), adding(tmp_path / "other", vectors=seed % 2 > 0)
     ticks = [
         one.records(
             *((f"k{rng.randrange(4)}", rng.choice((None, '{"n":1}', '{"n":7}'))) for _ in range(rng.randrange(6)))

@@ -130,6 +130,15 @@ def rows_of(bitmap: BitMap) -> Rows:
     return np.frombuffer(bitmap.to_array(), np.uint32) if bitmap else np.array([], np.uint32)
 
 
+def staying(gone: BitMap, first: int, count: int) -> npt.NDArray[np.bool_]:
+    """Which of ``count`` rows from ``first`` on are still there."""
+    rows = rows_of(gone)
+    start, end = np.searchsorted(rows, (first, first + count))
+    mask = np.ones(count, np.bool_)
+    mask[rows[start:end].astype(np.int64) - first] = False
+    return mask
+
+
 def _to_z85(data: bytes) -> str:
     return base64.b85encode(data).translate(_TO_Z85).decode()
 
