@@ -186,6 +186,38 @@ def test_a_plan_that_was_overtaken_is_made_anew_and_never_put_again(
     assert values(scene) == {"a": "1"}
 
 
+def test_a_compaction_that_was_written_beside_ticks_is_put_on_the_newest_version(scene: Scene) -> None:
+    for number in range(1, 5):
+        scene.tick(number, scene.events(number, scene.records((f"k{number}", str(number)))))
+    beside = scene.states.rewrite(scene.opened(), min_files=2)
+    assert beside is not None
+    assert (len(beside.inputs), len(beside.outputs)) == (4, 1)
+    scene.tick(5, scene.events(5, scene.records(("k5", "5"))))
+    before = scene.state()
+    assert scene.states.put_rewritten(scene.collection, beside)
+    assert scene.opened().delta_version == 6
+    paths = set(scene.opened().table.get_add_actions().column("path").to_pylist())
+    assert {file.path for file in beside.outputs} <= paths
+    assert not paths & set(beside.inputs)
+    assert scene.state() == before
+    scene.tick(6, scene.events(6, scene.records(("k1", "6"), ("k2", None))))
+    assert values(scene) == {"k1": "6", "k3": "3", "k4": "4", "k5": "5"}
+    assert values(scene, 5) == values(scene, 6)
+
+
+def test_a_compaction_of_files_that_were_written_anew_meanwhile_is_dropped(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, vectors=False)
+    for number in range(1, 4):
+        scene.tick(number, scene.events(number, scene.records((f"k{number}", str(number)))))
+    beside = scene.states.rewrite(scene.opened(), min_files=2)
+    assert beside is not None
+    scene.tick(4, scene.events(4, scene.records(("k2", "4"))))
+    assert not scene.states.put_rewritten(scene.collection, beside)
+    assert scene.opened().delta_version == 4
+    assert values(scene) == {"k1": "1", "k2": "4", "k3": "3"}
+    assert not any(Path(scene.collection.uri, file.path).exists() for file in beside.outputs)
+
+
 def test_a_commit_whose_answer_is_lost_is_found(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     way = type(scene.states.rows_of(scene.collection))
     put, calls = way.put, []

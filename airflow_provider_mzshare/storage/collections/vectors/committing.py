@@ -25,7 +25,7 @@ from airflow_provider_mzshare.storage.collections.keyed import Changes, KeyedRow
 from airflow_provider_mzshare.storage.collections.vectors import entries, puts
 from airflow_provider_mzshare.storage.collections.vectors.bitmaps import vector_file
 from airflow_provider_mzshare.storage.collections.vectors.files import write_changes, write_rows
-from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles
+from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles, files_at
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
 from airflow_provider_mzshare.storage.collections.vectors.state import Before, Changed, KeyState
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
@@ -144,22 +144,52 @@ def _typed(rows: pa.Table, kind: str) -> pa.Table:
     return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(kind), rows.num_rows))
 
 
-def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> bool:
+def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritten) -> bool:
     """Put a compaction on the newest version; False if it no longer stands, or an entry came first. Then it is dropped.
 
     Called by the thread that commits ticks: it knows the newest version, and nobody of its own comes between.
+
+    :param state: None for a collection without vectors.
     """
     collection.refresh()
-    state.bring_to(collection)
-    assert state.files is not None
-    live = state.files.files
-    gone = rows_to_carry(done.inputs, {path: state.bitmap(path) for path in live})
+    if state is not None:
+        state.bring_to(collection)
+    newest = state.files if state is not None and state.files is not None else files_at(collection)
+    live = newest.files
+    gone = rows_to_carry(done.inputs, {path: state.bitmap(path) if state else BitMap() for path in live})
     # Files that no entry names are removed when they are old: these must be named before, or never.
     is_old = any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs)
-    if gone is None or is_old or not state.is_mirrored(done):
+    if gone is None or is_old or (state is not None and not state.is_mirrored(done)):
         _discard(collection, [file.path for file in done.outputs])
         return False
     carried = done.carried(gone)
+    outputs, paths = _outputs(collection, done, carried)
+    actions = [
+        entries.commit_info(done.entry_id, "OPTIMIZE", {"mz_compaction": "true"}),
+        *(entries.remove(live[path], data_change=False) for path in done.inputs),
+        *(entries.add(file, data_change=False) for file in outputs.values()),
+    ]
+    crashpoint("compaction_written")
+    version = newest.version + 1
+    if state is not None:
+        state.hold(done, version)
+    try:
+        _put(collection, version, actions, paths)
+    except (PutRefused, PutUnclear, DeltaError, OSError) as error:
+        log.info("%s: a compaction was not put: %s", collection.collection_id, error)
+        return False
+    if state is not None:
+        left = {path: file for path, file in live.items() if path not in done.inputs}
+        state.rewritten(done, LiveFiles(version, {**left, **outputs}), carried)
+    crashpoint("compaction_put")
+    checkpoint(collection, version)
+    return True
+
+
+def _outputs(
+    collection: Collection, done: Rewritten, carried: Mapping[str, BitMap]
+) -> tuple[dict[str, LiveFile], list[str]]:
+    """The new files with their vectors, and the paths of all that is named then, on the disk."""
     outputs = {file.path: file for file in done.outputs}
     paths = list(outputs)
     if carried:
@@ -168,24 +198,7 @@ def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> b
         outputs |= {path: outputs[path].with_vector(v) for path, v in zip(carried, vectors.vectors, strict=True)}
         paths.append(vectors.path)
     puts.flush(collection.uri, paths)
-    actions = [
-        entries.commit_info(done.entry_id, "OPTIMIZE", {"mz_compaction": "true"}),
-        *(entries.remove(live[path], data_change=False) for path in done.inputs),
-        *(entries.add(file, data_change=False) for file in outputs.values()),
-    ]
-    crashpoint("compaction_written")
-    version = state.files.version + 1
-    state.hold(done, version)
-    try:
-        _put(collection, version, actions, paths)
-    except (PutRefused, PutUnclear, DeltaError, OSError) as error:
-        log.info("%s: a compaction was not put: %s", collection.collection_id, error)
-        return False
-    left = {path: file for path, file in live.items() if path not in done.inputs}
-    state.rewritten(done, LiveFiles(version, {**left, **outputs}), carried)
-    crashpoint("compaction_put")
-    checkpoint(collection, version)
-    return True
+    return outputs, paths
 
 
 def _put(collection: Collection, version: int, actions: Sequence[entries.Action], paths: Sequence[str]) -> None:

@@ -1,10 +1,11 @@
-"""Compaction of files with vectors: written beside the ticks, with a map from every old row to its new place.
+"""Compaction where rows change: written beside the ticks, with a map from every old row to its new place.
 
 Puts nothing: the thread that commits ticks puts it on the newest version, and carries over what was taken away since.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -41,14 +42,14 @@ class Rewritten:
     :param outputs: what takes their place; nothing if no row is left.
     :param numbers: of the outputs, in the mirror.
     :param mapping: by input, where each of its rows is now; ``GONE`` if it was left out.
-    :param mirror: the one that has the rows of the outputs already.
+    :param mirror: the one that has the rows of the outputs already; None for a collection without vectors.
     """
 
     inputs: Mapping[str, BitMap]
     outputs: Sequence[LiveFile]
     numbers: Mapping[str, int]
     mapping: Mapping[str, Locations]
-    mirror: Mirror
+    mirror: Mirror | None
     entry_id: str = field(default_factory=new_entry_id)
 
     def carried(self, gone: Mapping[str, BitMap]) -> dict[str, BitMap]:
@@ -85,10 +86,17 @@ def choose(files: Iterable[LiveFile], *, min_files: int, target_size: int) -> li
 class Rewriting:
     """:param schema: the columns of the collection.
     :param number: gives a number for each new file, for the mirror.
+    :param mirror: gets the rows of the new files, too.
     """
 
     def __init__(
-        self, collection: Collection, schema: pa.Schema, mirror: Mirror, number: Iterator[int], *, target_size: int
+        self,
+        collection: Collection,
+        schema: pa.Schema,
+        mirror: Mirror | None,
+        number: Iterator[int],
+        *,
+        target_size: int,
     ) -> None:
         self._collection, self._schema, self._mirror = collection, schema, mirror
         self._number, self._target = number, target_size
@@ -103,7 +111,11 @@ class Rewriting:
         while (first := next(chunks, None)) is not None:
             number, file = next(self._number), RowsFile(files, self._schema)
             with closing(file):
-                self._mirror.put(number, self._written(file, number, chain([first], chunks)), self._schema)
+                batches = self._written(file, number, chain([first], chunks))
+                if self._mirror is not None:
+                    self._mirror.put(number, batches, self._schema)
+                else:
+                    deque(batches, maxlen=0)
             outputs.append(file.finished())
             numbers[file.path] = number
         return Rewritten(left_out, outputs, numbers, self._mapping, self._mirror)
@@ -126,7 +138,8 @@ class Rewriting:
         for file in inputs:
             for first, batch in self._rows(file):
                 old = first + np.flatnonzero(staying(left_out[file.path], first, batch.num_rows)).astype(np.uint64)
-                parts.append(_conformed(batch.take(pa.array(old - np.uint64(first))), self._schema))
+                # Merges write views of text, from which Arrow cannot take rows.
+                parts.append(_conformed(batch, self._schema).take(pa.array(old - np.uint64(first))))
                 places.append((file.path, old, np.arange(rows, rows + len(old), dtype=np.uint64)))
                 rows += len(old)
                 if rows >= _CHUNK_ROWS:

@@ -22,7 +22,6 @@ from pyroaring import BitMap
 
 from airflow_provider_mzshare.core.ticklog.key_index import Move, Seen, index_move
 from airflow_provider_mzshare.core.ticklog.log_upkeep import log_part
-from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.vectors import key_hashes as hashing
@@ -31,12 +30,7 @@ from airflow_provider_mzshare.storage.collections.vectors.building import FileRo
 from airflow_provider_mzshare.storage.collections.vectors.files import read_rows
 from airflow_provider_mzshare.storage.collections.vectors.index import KeyIndex, files_of, locations_of
 from airflow_provider_mzshare.storage.collections.vectors.index import rows_of as rows_at
-from airflow_provider_mzshare.storage.collections.vectors.live_files import (
-    LiveFile,
-    LiveFiles,
-    LogIncomplete,
-    live_files,
-)
+from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles, files_at
 from airflow_provider_mzshare.storage.collections.vectors.mirror import Mirror
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
 
@@ -187,10 +181,7 @@ class KeyState:
 
     def _rebuild(self, collection: Collection, target: int) -> None:
         self.drop()
-        try:
-            found = live_files(collection.filesystem, target)
-        except LogIncomplete as error:
-            raise BadCollection(collection.collection_id, str(error)) from error
+        found = files_at(collection)
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir(parents=True)
