@@ -24,17 +24,24 @@ from tests.support.stack import Stack, Table
 class KeyedTable(Table):
     """:param shape: says everything but the name and the reference.
     :param apply: what an event of its envelope does.
+    :param vectors: its files have deletion vectors.
     """
 
     shape: Shape = PLAIN
     apply: Apply = upsert
+    vectors: bool = True
 
     def spec(self, topic: str) -> TableSpec:
-        return self.shape.spec.model_copy(update={"reference": topic})
+        return self.shape.spec.model_copy(update={"reference": topic, "deletion_vectors": self.vectors})
 
 
 def keyed_tables(shapes: Mapping[str, Shape]) -> list[Table]:
-    return [KeyedTable(name.replace(" ", "_"), shape=shape) for name, shape in shapes.items()]
+    """Two of each shape: one with deletion vectors, and one that is merged."""
+    return [
+        KeyedTable(name.replace(" ", "_") + ("" if vectors else "_merged"), shape=shape, vectors=vectors)
+        for vectors in (True, False)
+        for name, shape in shapes.items()
+    ]
 
 
 def sent(case: Case) -> Iterable[broker.Record]:
