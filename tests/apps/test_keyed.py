@@ -21,7 +21,7 @@ from airflow_provider_mzshare.storage.crashpoints import (
     VARIABLE,
     VECTOR_LABELS,
 )
-from tests.support.kafka import create_topic, produce
+from tests.support.kafka import Record, create_topic, produce
 from tests.support.keyed_cases import SHAPES, drawn
 from tests.support.keyed_oracle import adding
 from tests.support.keyed_stack import KeyedTable, check_keyed, keyed_tables, sent
@@ -146,8 +146,11 @@ def test_killed_in_the_middle_of_a_compaction_of_a_keyed_table(
         for label in COMPACTION_LABELS:
             monkeypatch.setenv(VARIABLE, label)
             started.append(stack.launch(source))
-            for _ in range(4):
-                produce(kafka, topic, sent(drawn(next(seeds), adds.shape)))
+            produce(kafka, topic, sent(drawn(next(seeds), adds.shape)))
+            for _ in range(3):
+                # Files of new keys alone are not written anew by a merge.
+                keys = [f'{{"b": "{next(seeds)} {n}", "flag": true}}'.encode() for n in range(5)]
+                produce(kafka, topic, [Record(b'{"n": 1, "name": "new"}', key) for key in keys])
                 stack.wait_caught_up(source, ["keyed"], timeout=120)
             maintain(stack.catalog, str(stack.warehouse))
             wait_until(lambda: stack.launcher.status(started[-1]) == "gone", 120, f"death at {label}")
