@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.commit import Content, FileWritten
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
-from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, Lanes, hash_rows, hash_table, row_hash
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,27 @@ class KeyEvents(Content):
             return Changes(version, self.keys, shape.empty_table(), shape.empty_table(), 0)
         before = self.rows.before(collection, events.select(list(self.keys)), shape)
         after = self.envelope.fold(events, before, self.keys).select(shape.names).cast(shape)
-        hashes = [hash_visible(table, self.hash_version) for table in (after, before)]
-        return Changes(version, self.keys, before, after, (hashes[0] - hashes[1]) % MODULUS)
+        return Changes(version, self.keys, before, after, _hash_of_change(after, before, self.hash_version))
 
 
 def hash_visible(rows: pa.Table, hash_version: int) -> int:
     """The hash of a state: key and visible columns, so that it does not depend on how the state was reached."""
-    system = system_names(rows.schema.names)
-    return hash_table(rows.drop_columns(list(system)), hash_version)
+    return hash_table(_visible(rows), hash_version)
+
+
+def _hash_of_change(after: pa.Table, before: pa.Table, hash_version: int) -> int:
+    """The difference of both states' hashes. They are hashed together: a text that has not changed is digested once."""
+    both = pa.concat_tables([_visible(after), _visible(before)]).combine_chunks()
+    lanes = [row_hash(hash_version).of_rows(batch) for batch in both.to_batches()]
+    if not lanes:
+        return 0
+    lo, hi = (np.concatenate(each) for each in zip(*lanes, strict=True))
+    rows = after.num_rows
+    return (hash_rows(Lanes(lo[:rows], hi[:rows])) - hash_rows(Lanes(lo[rows:], hi[rows:]))) % MODULUS
+
+
+def _visible(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns(list(system_names(rows.schema.names)))
 
 
 def _read_file(collection: Collection, file: FileWritten, schema: pa.Schema) -> pa.Table:
