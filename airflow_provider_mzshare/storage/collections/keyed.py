@@ -60,8 +60,13 @@ class KeyedRows(ABC):
         """The rows, at the version that is loaded, whose key is among ``keys``, which may have a key several times."""
 
     @abstractmethod
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
-        """One attempt, at the version after the one that is loaded, or not at all; without changes, an empty entry."""
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
+        """One attempt, at the version after the one that is loaded, or not at all; without changes, an empty entry.
+
+        :returns: as ``Content.put``.
+        """
 
 
 @dataclass(eq=False)
@@ -102,14 +107,15 @@ class KeyEvents(Content):
         told = {"mz_rows": str(changes.more), "mz_hash": f"{changes.hash:032x}", "mz_events": metadata["mz_rows"]}
         return {**metadata, **told}
 
-    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> int | None:
         changes = self._planned
         if changes is None or self._was_put or changes.version != collection.delta_version:
             raise ValueError("a commit is planned on the version that it follows, and put once")
         self._was_put = True
         crashpoint("keyed_planned")
-        self.rows.put(collection, changes, mz_timestamp, metadata)
+        version = self.rows.put(collection, changes, mz_timestamp, metadata)
         crashpoint("keyed_put")
+        return version
 
     def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
         """Nothing: no commit names these files, and whoever had them written removes them."""

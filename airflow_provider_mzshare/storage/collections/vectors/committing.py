@@ -56,7 +56,9 @@ class VectorRows(KeyedRows):
         self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
         return self._found.rows
 
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
         found = self._found if changes.before.num_rows else None
         written = self._written(collection, changes, found)
         crashpoint("vectors_written")
@@ -74,6 +76,7 @@ class VectorRows(KeyedRows):
         else:
             self._state.passed(version)
         checkpoint(collection, version)
+        return version
 
     def _known(self, changed: Changed, collection: Collection) -> None:
         """The commit is there: what becomes of the state is no failure of it."""
@@ -84,7 +87,7 @@ class VectorRows(KeyedRows):
 
     def _written(self, collection: Collection, changes: Changes, found: Before | None) -> _Written:
         files = collection.filesystem
-        added = write_rows(files, changes.after) if changes.after.num_rows else None
+        added = write_rows(collection.uri, files, changes.after) if changes.after.num_rows else None
         touched: list[tuple[LiveFile, BitMap]] = []
         actions: list[entries.Action] = []
         paths = [added.path] if added else []

@@ -101,7 +101,7 @@ class Rewriting:
         numbers: dict[str, int] = {}
         chunks = self._chunks(inputs, left_out)
         while (first := next(chunks, None)) is not None:
-            number, file = next(self._number), RowsFile(files, self._schema)
+            number, file = next(self._number), RowsFile(self._collection.uri, files, self._schema)
             with closing(file):
                 self._mirror.put(number, self._written(file, number, chain([first], chunks)), self._schema)
             outputs.append(file.finished())
