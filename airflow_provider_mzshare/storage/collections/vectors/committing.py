@@ -160,6 +160,7 @@ def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> b
     # Files that no entry names are removed when they are old: these must be named before, or never.
     is_old = any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs)
     if gone is None or is_old or not state.is_mirrored(done):
+        state.discard(done)
         _discard(collection, [file.path for file in done.outputs])
         return False
     carried = done.carried(gone)
@@ -182,6 +183,8 @@ def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> b
     try:
         _put(collection, version, actions, paths)
     except (PutRefused, PutUnclear, DeltaError, OSError) as error:
+        if isinstance(error, PutRefused):
+            state.discard(done)
         log.info("%s: a compaction was not put: %s", collection.collection_id, error)
         return False
     left = {path: file for path, file in live.items() if path not in done.inputs}
