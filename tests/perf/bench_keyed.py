@@ -36,7 +36,7 @@ from airflow_provider_mzshare.storage.collections.collection import Collection, 
 from airflow_provider_mzshare.storage.collections.vectors.files import OPTIONS
 from tests.perf.measuring import adopt_orphans, kill_new, live_cpu, live_rss_mb
 from tests.perf.peers.ours_keyed import OursKeyed
-from tests.perf.peers.task import COLUMNS, Task
+from tests.perf.peers.task import Task
 from tests.support.delta import read_arrow
 from tests.support.kafka import create_topic
 from tests.support.keyed_load import Changes, KeyedLoad, fill, member_plan, rows_of
@@ -106,19 +106,10 @@ def produce(kafka: EmbeddedKafka, keys: int, changes: int, ticks: int) -> tuple[
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 50, "log_level": 0})
     drawn = Changes(keys)
     for tick in range(1, ticks + 1):
-        kept, gone = drawn.draw(changes)
-        drawn.note(tick, kept, gone)
-        records: list[tuple[int, bytes | None]] = [(key, None) for key in gone.tolist()]
-        records += zip(kept.tolist(), values_of(rows_of(kept, tick, member_plan().schema)), strict=True)
-        for key, value in records:
+        for key, value in drawn.messages(tick, changes):
             producer.produce(topic, value, f"k{key}", partition=key % PARTITIONS)
         assert producer.flush(120) == 0
     return topic, drawn
-
-
-def values_of(rows: pa.Table) -> Iterator[bytes]:
-    for row in rows.select([name for name, _ in COLUMNS]).to_pylist():
-        yield json.dumps(row, default=lambda moment: moment.isoformat()).encode()
 
 
 def whole(side: str, kafka: EmbeddedKafka, keys: int, changes: int, ticks: int) -> Cost:

@@ -6,6 +6,7 @@ What the table must hold is kept beside it, as the tick in which each key was la
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator
@@ -105,6 +106,14 @@ class Changes:
         left, updated = self.live[gone], self.live[changed]
         self.live[gone], self._next = come, self._next + each
         return np.concatenate([updated, come]), left
+
+    def messages(self, tick: int, count: int) -> list[tuple[int, bytes | None]]:
+        """The next tick's records as a topic would have them: keys, and their rows as JSON."""
+        keys, gone = self.draw(count)
+        self.note(tick, keys, gone)
+        rows = rows_of(keys, tick, member_plan().schema).select([name for name, _ in COLUMNS]).to_pylist()
+        values = [json.dumps(row, default=lambda moment: moment.isoformat()).encode() for row in rows]
+        return [*zip(keys.tolist(), values, strict=True), *((key, None) for key in gone.tolist())]
 
     def note(self, tick: int, keys: Numbers, gone: Numbers) -> None:
         self.set_in.update(dict.fromkeys(keys.tolist(), tick))

@@ -9,7 +9,7 @@ import gc
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -19,13 +19,15 @@ import pytest
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.check import check_collection
-from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.storage.collections.collection import CHECKPOINT_INTERVAL, Collection
 from airflow_provider_mzshare.storage.collections.expiry import expire
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
 from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
 from tests.support.keyed_load import KeyedLoad
 
 NOW = timedelta(0)
+GROWTH = 2.0
+"""At most, from the first third of a run to the last: a compaction may be due, or just be done."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Life:
     load: KeyedLoad
     kept: int
     seconds: list[float] = field(default_factory=list)
+    used: list[float] = field(default_factory=list)
+    """CPU of the thread that commits: other work on the machine does not count."""
     weights: list[Weight] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -59,10 +63,11 @@ class Life:
     def run(self, ticks: int, changes: int) -> None:
         for number in range(1, ticks + 1):
             events = self.load.events(changes)
-            began = time.perf_counter()
+            began, used = time.perf_counter(), time.thread_time()
             assert self.load.commit(events).version is not None
             self._tidy()
             self.seconds.append(time.perf_counter() - began)
+            self.used.append(time.thread_time() - used)
             if number % self.kept == 0:
                 self._maintain()
                 self.weights.append(self._weight())
@@ -87,6 +92,7 @@ class Life:
         part, weight = self.seconds[-self.kept :], self.weights[-1]
         return (
             f"{len(self.seconds):6,} ticks: median {statistics.median(part) * 1000:.1f} ms, most {max(part):.2f} s, "
+            f"CPU {statistics.median(self.used[-self.kept :]) * 1000:.1f} ms, "
             f"{weight.files} files, {weight.live} live, {weight.entries} entries of {weight.entry / 1e3:.0f} kB, "
             f"{weight.folder / 1e6:.0f} MB, scratch {weight.scratch / 1e6:.0f} MB, memory {weight.memory / 1e6:.0f} MB"
         )
@@ -126,13 +132,20 @@ def lived(folder: Path, *, keys: int, ticks: int, changes: int, kept: int) -> Li
 
 def check_bounds(life: Life, *, early: slice, late: slice) -> None:
     """:param early, late: ticks."""
-    medians = [statistics.median(life.seconds[part]) for part in (early, late)]
-    assert medians[1] <= 2 * medians[0], medians
+    medians = [statistics.median(life.used[part]) for part in (early, late)]
+    assert medians[1] <= 2 * medians[0], f"ticks have become slow: {medians}"
+    third = len(life.weights) // 3
+    for name in (each.name for each in fields(Weight)):
+        begin, end = (
+            max(getattr(each, name) for each in part) for part in (life.weights[:third], life.weights[-third:])
+        )
+        assert end <= GROWTH * begin, f"{name} has grown from {begin:,} to {end:,}"
+    assert max(each.entries for each in life.weights) <= life.kept + 2 * CHECKPOINT_INTERVAL
 
 
 def test_three_hundred_ticks_leave_little(tmp_path: Path) -> None:
     life = lived(tmp_path, keys=20_000, ticks=300, changes=500, kept=50)
-    assert len(life.weights) == 6
+    check_bounds(life, early=slice(50, 150), late=slice(-100, None))
 
 
 @pytest.mark.full(seconds=600)

@@ -20,7 +20,10 @@ SETTINGS = {"trigger_interval_ms": 100}
 
 @dataclass(frozen=True)
 class KeyedTable(Table):
+    """:param history: for how many seconds the table can be read back; as long as usual by default."""
+
     vectors: bool = True
+    history: int | None = None
 
     def spec(self, topic: str) -> TableSpec:
         return TableSpec(
@@ -30,18 +33,22 @@ class KeyedTable(Table):
             include=(Include(what="key", name=KEY),),
             envelope="upsert",
             deletion_vectors=self.vectors,
+            **({} if self.history is None else {"retain_history_seconds": self.history}),
         )
 
 
 class OursKeyed:
     """:param keys: how many rows the table has when the app begins."""
 
-    def __init__(self, task: Task, kafka: EmbeddedKafka, keys: int, *, vectors: bool) -> None:
+    def __init__(
+        self, task: Task, kafka: EmbeddedKafka, keys: int, *, vectors: bool, history: int | None = None
+    ) -> None:
         folder = Path(task.folder, "home")
         folder.mkdir(parents=True)
         self.stack = Stack(folder, kafka, open_catalog(f"sqlite:///{folder / 'catalog.db'}"))
         settings = SourceSettings(max_records_per_tick=task.batch, **SETTINGS)
-        self._source = self.stack.create("source", task.topic, [KeyedTable("t0", vectors=vectors)], settings)
+        table = KeyedTable("t0", vectors=vectors, history=history)
+        self._source = self.stack.create("source", task.topic, [table], settings)
         with self.stack.catalog.read() as session:
             self.name = CollectionId(self.stack.collections(session, "t0")["data"])
         root = str(self.stack.warehouse)
