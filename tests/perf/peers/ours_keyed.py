@@ -37,6 +37,16 @@ class KeyedTable(Table):
         )
 
 
+def filled(stack: Stack, name: str, keys: int, *, vectors: bool) -> CollectionId:
+    """The collection of a table that no app has opened yet, with so many rows."""
+    with stack.catalog.read() as session:
+        collection_id = CollectionId(stack.collections(session, name)["data"])
+    root = str(stack.warehouse)
+    create_collection(root, collection_id, member_plan().schema, keys=(KEY,), vectors=vectors)
+    fill(Collection.open(root, collection_id), keys)
+    return collection_id
+
+
 class OursKeyed:
     """:param keys: how many rows the table has when the app begins."""
 
@@ -49,11 +59,7 @@ class OursKeyed:
         settings = SourceSettings(max_records_per_tick=task.batch, **SETTINGS)
         table = KeyedTable("t0", vectors=vectors, history=history)
         self._source = self.stack.create("source", task.topic, [table], settings)
-        with self.stack.catalog.read() as session:
-            self.name = CollectionId(self.stack.collections(session, "t0")["data"])
-        root = str(self.stack.warehouse)
-        create_collection(root, self.name, member_plan().schema, keys=(KEY,), vectors=vectors)
-        fill(Collection.open(root, self.name), keys)
+        self.name = filled(self.stack, "t0", keys, vectors=vectors)
         with self.stack.upstream(task.topic) as upstream:
             self._end = upstream.end_offsets()
         self.pid = 0
