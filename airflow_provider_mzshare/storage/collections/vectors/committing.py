@@ -171,7 +171,7 @@ def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> b
         puts.write_file(collection.uri, vectors.path, vectors.content)
         outputs |= {path: outputs[path].with_vector(v) for path, v in zip(carried, vectors.vectors, strict=True)}
         paths.append(vectors.path)
-    puts.flush(collection.uri, paths)
+        puts.flush(collection.uri, [vectors.path])
     actions = [
         entries.commit_info(done.entry_id, "OPTIMIZE", {"mz_compaction": "true"}),
         *(entries.remove(live[path], data_change=False) for path in done.inputs),
