@@ -29,12 +29,15 @@ class MergedRows(KeyedRows):
     def before(self, collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
         return rows_of_keys(collection, keys, shape)
 
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
         if changes.have_effect:
             _merge(collection, _flagged_rows(changes), changes.keys, mz_timestamp, metadata)
         else:
             # A merge without effect would commit nothing, not even its transaction.
             add_files(collection, mz_timestamp, (), metadata, retries=NO_RETRIES)
+        return None
 
 
 MERGED = MergedRows()

@@ -175,6 +175,29 @@ def test_rows_that_are_taken_away_while_a_compaction_is_written_are_carried_over
     walk.check_changes()
 
 
+@pytest.mark.parametrize("refused", [False, True], ids=["overtaken", "refused"])
+def test_a_compaction_that_is_dropped_leaves_nothing(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    for _ in range(6):
+        walk.commit()
+    scratch = Path(walk.scene.root, "scratch")
+    mirrored = {path.name for path in scratch.rglob("*.arrow")}
+    walk.write_compaction()
+    assert {path.name for path in scratch.rglob("*.arrow")} > mirrored
+    if refused:
+        monkeypatch.setattr(puts, "put_entry", lambda *_: "refused")
+    else:
+        walk.foreign_compaction()
+    walk.put_compaction()
+    state = state_of(walk.scene)
+    assert state.files is not None
+    assert len(list(scratch.rglob("*.arrow"))) == len(state.files.files), "the mirror has files of the table alone"
+    monkeypatch.undo()
+    walk.commit()
+    walk.check()
+
+
 def test_a_compaction_whose_answer_is_lost_is_known_by_its_entry(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(6):
         walk.commit()

@@ -56,7 +56,9 @@ class VectorRows(KeyedRows):
         self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
         return self._found.rows
 
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
         found = self._found if changes.before.num_rows else None
         written = self._written(collection, changes, found)
         crashpoint("vectors_written")
@@ -74,6 +76,7 @@ class VectorRows(KeyedRows):
         else:
             self._state.passed(version)
         checkpoint(collection, version)
+        return version
 
     def _known(self, changed: Changed, collection: Collection) -> None:
         """The commit is there: what becomes of the state is no failure of it."""
@@ -84,7 +87,7 @@ class VectorRows(KeyedRows):
 
     def _written(self, collection: Collection, changes: Changes, found: Before | None) -> _Written:
         files = collection.filesystem
-        added = write_rows(files, changes.after) if changes.after.num_rows else None
+        added = write_rows(collection.uri, files, changes.after) if changes.after.num_rows else None
         touched: list[tuple[LiveFile, BitMap]] = []
         actions: list[entries.Action] = []
         paths = [added.path] if added else []
@@ -160,6 +163,8 @@ def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritte
     # Files that no entry names are removed when they are old: these must be named before, or never.
     is_old = any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs)
     if gone is None or is_old or (state is not None and not state.is_mirrored(done)):
+        if state is not None:
+            state.discard(done)
         _discard(collection, [file.path for file in done.outputs])
         return False
     carried = done.carried(gone)
@@ -176,6 +181,8 @@ def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritte
     try:
         _put(collection, version, actions, paths)
     except (PutRefused, PutUnclear, DeltaError, OSError) as error:
+        if state is not None and isinstance(error, PutRefused):
+            state.discard(done)
         log.info("%s: a compaction was not put: %s", collection.collection_id, error)
         return False
     if state is not None:
@@ -197,7 +204,7 @@ def _outputs(
         puts.write_file(collection.uri, vectors.path, vectors.content)
         outputs |= {path: outputs[path].with_vector(v) for path, v in zip(carried, vectors.vectors, strict=True)}
         paths.append(vectors.path)
-    puts.flush(collection.uri, paths)
+        puts.flush(collection.uri, [vectors.path])
     return outputs, paths
 
 

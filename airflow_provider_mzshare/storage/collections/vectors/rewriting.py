@@ -24,6 +24,7 @@ from airflow_provider_mzshare.storage.collections.vectors.index import GONE, fil
 from airflow_provider_mzshare.storage.collections.vectors.index import rows_of as rows_at
 from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile
 from airflow_provider_mzshare.storage.collections.vectors.mirror import Mirror
+from airflow_provider_mzshare.storage.collections.vectors.puts import flush
 
 Locations = npt.NDArray[np.uint64]
 _CHUNK_ROWS = 262_144
@@ -36,7 +37,7 @@ TIER = 2.0
 
 @dataclass(frozen=True)
 class Rewritten:
-    """Files that are written and not named yet, for the rows of ``inputs``.
+    """Files that are on the disk and not named yet, for the rows of ``inputs``.
 
     :param inputs: the rows that were left out of each, as its vector had them when it was read.
     :param outputs: what takes their place; nothing if no row is left.
@@ -109,7 +110,7 @@ class Rewriting:
         numbers: dict[str, int] = {}
         chunks = self._chunks(inputs, left_out)
         while (first := next(chunks, None)) is not None:
-            number, file = next(self._number), RowsFile(files, self._schema)
+            number, file = next(self._number), RowsFile(self._collection.uri, files, self._schema)
             with closing(file):
                 batches = self._written(file, number, chain([first], chunks))
                 if self._mirror is not None:
@@ -118,6 +119,8 @@ class Rewriting:
                     deque(batches, maxlen=0)
             outputs.append(file.finished())
             numbers[file.path] = number
+        # Here, since they are large: no tick is to wait for them.
+        flush(self._collection.uri, numbers)
         return Rewritten(left_out, outputs, numbers, self._mapping, self._mirror)
 
     def _written(self, file: RowsFile, number: int, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:

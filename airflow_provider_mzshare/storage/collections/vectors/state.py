@@ -278,6 +278,14 @@ class KeyState:
         """A compaction is about to be put: whatever the answer will be, its entry may stand in the log."""
         self._held = _Held(version, rewritten)
 
+    def discard(self, rewritten: Rewritten) -> None:
+        """A compaction whose entry is not in the log and never will be: what the mirror has of it goes."""
+        self._held = None
+        mirror = rewritten.mirror
+        for number in rewritten.numbers.values():
+            if mirror is not None and number in mirror:
+                mirror.drop(number)
+
     def rewritten(self, done: Rewritten, after: LiveFiles, carried: Mapping[str, BitMap]) -> None:
         """A compaction whose mapping we hold is the next entry. Rows have moved, and none has changed.
 
