@@ -6,9 +6,14 @@ import logging
 from collections.abc import Collection as Ids
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
 from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import TARGET_SIZE
+from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.faults import check_room
 from airflow_provider_mzshare.storage.collections.keyed import KeyedRows
 from airflow_provider_mzshare.storage.collections.merging import MERGED
@@ -67,8 +72,10 @@ class KeyStates:
         return Rewriting(collection, collection.schema, mirror, state.numbers, target_size=target_size).run(chosen)
 
     def put_rewritten(self, collection: Collection, done: Rewritten) -> None:
-        """By the thread that commits ticks."""
-        state = self._states.get(collection.collection_id)
-        if state is not None and put_rewritten(collection, state, done):
-            before, after = len(done.inputs), len(done.outputs)
-            log.info("%s compacted: %s files became %s", collection.collection_id, before, after)
+        """By the thread that commits ticks. Whatever fails, the table's next tick meets it too, and says so."""
+        name, state = collection.collection_id, self._states.get(collection.collection_id)
+        try:
+            if state is not None and put_rewritten(collection, state, done):
+                log.info("%s compacted: %s files became %s", name, len(done.inputs), len(done.outputs))
+        except (MzShareError, OSError, ValueError, pa.ArrowException, DeltaError) as error:
+            log.warning("%s: a compaction was not put: %s", name, brief(error))
