@@ -6,7 +6,9 @@ It also remembers every log entry, so that it can say which files each version n
 from __future__ import annotations
 
 import json
+import os
 import random
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta, timezone
@@ -110,6 +112,13 @@ class History:
         self.kept = max(self.kept, newer if self.held is None else min(newer, self.held))
         now = datetime.now(timezone.utc) + timedelta(hours=hours)
         return expiry.expire(self.scene.opened(), keep_from_version=self.kept, now=now, dry_run=dry_run)
+
+    def grow_old(self, *, days: float) -> None:
+        """What is there is so old: entries, and the files beside them."""
+        then = time.time() - days * 86_400
+        for path in self.path.rglob("*"):
+            if path.is_file():
+                os.utime(path, (then, then))
 
     def followed(self) -> None:
         """Others have committed what changes no rows."""

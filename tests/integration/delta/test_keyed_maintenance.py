@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,13 +23,6 @@ def history(tmp_path: Path) -> Iterator[History]:
     made.commits(14)
     yield made
     made.close()
-
-
-def grow_old(history: History, *, days: float) -> None:
-    then = time.time() - days * 86_400
-    for path in history.path.rglob("*"):
-        if path.is_file():
-            os.utime(path, (then, then))
 
 
 # ── maintenance ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +64,7 @@ def test_files_of_a_compaction_that_was_never_put_go_once_the_log_has_gone_on(hi
     assert history.written is not None
     outputs = {file.path for file in history.written.outputs}
     history.written = None
-    grow_old(history, days=2)
+    history.grow_old(days=2)
     history.maintain()
     assert history.present() == history.needed() | outputs
     history.commit()
@@ -119,7 +110,7 @@ def test_a_checkpoint_of_others_takes_no_old_entries_because_the_table_says_so(
         history.followed()
     while history.newest < 18:
         history.commit()
-    grow_old(history, days=40)
+    history.grow_old(days=40)
     before = history.versions_logged()
     DeltaTable(str(history.path)).optimize.compact(commit_properties=CommitProperties(max_commit_retries=0))
     history.followed()
@@ -131,7 +122,7 @@ def test_a_checkpoint_of_others_takes_no_old_entries_because_the_table_says_so(
 
 
 def test_who_asks_for_a_clean_up_of_the_log_loses_old_ticks_loudly_and_nothing_else(history: History) -> None:
-    grow_old(history, days=40)
+    history.grow_old(days=40)
     DeltaTable(str(history.path)).cleanup_metadata()
     assert min(history.versions_logged()) == 10
     history.commit()
@@ -153,7 +144,7 @@ def test_a_vacuum_of_delta_rs_takes_old_ticks_and_no_row_of_now(history: History
 
 
 def test_a_full_vacuum_of_delta_rs_takes_live_vectors_and_a_check_says_so(history: History) -> None:
-    grow_old(history, days=1)
+    history.grow_old(days=1)
     vector = history.live_vector()
     DeltaTable(str(history.path)).vacuum(full=True, dry_run=False)
     assert not vector.exists()
