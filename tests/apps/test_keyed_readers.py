@@ -18,6 +18,9 @@ from airflow_provider_mzshare.storage.collections.rows import SPARKS_LIMIT, read
 from tests.support.keyed_history import ROW, History
 from tests.support.keyed_orders import STEPS, check_rows, go_through
 from tests.support.keyed_readers import check_refused, feeds, readers, rows_of
+from tests.support.orders import CHANGES, orders
+from tests.support.reading_page import examples, run
+from tests.support.reading_page import rows_of as page_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,3 +128,14 @@ def test_a_vacuum_of_spark_takes_old_ticks_and_no_row_of_now(patient: SparkSessi
     history.commit()
     history.compact()
     check_rows(history, None, spark=patient)
+
+
+def test_the_examples_of_the_page_about_changes(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(orders(tmp_path))
+    batch, stream, _ = examples("What has changed")
+    with settings(spark, **{SPARKS_LIMIT: "true"}):
+        assert page_rows(run(batch, path=path, spark=spark)["frame"]) == CHANGES
+        writing = run(stream, path=path, spark=spark)["stream"].writeStream.format("memory").queryName("changes")
+        query = writing.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+        assert query.awaitTermination(200)
+        assert page_rows(spark.table("changes")) == CHANGES
