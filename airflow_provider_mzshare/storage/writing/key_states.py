@@ -7,6 +7,7 @@ from collections.abc import Collection as Ids
 from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.core.ids import CollectionId
@@ -73,15 +74,18 @@ class KeyStates:
         return Rewriting(collection, collection.schema, mirror, numbers, target_size=target_size).run(chosen)
 
     def put_rewritten(self, collection: Collection, done: Rewritten) -> bool:
-        """By the thread that commits ticks. False if it was not put: files and rows are as they were."""
+        """By the thread that commits ticks. False if it was not put: files and rows are as they were.
+
+        Whatever fails, the table's next tick meets it too, and says so.
+        """
         name = collection.collection_id
         state = self._states.get(name)
         if collection.has_vectors and state is None:
             return False
         try:
             is_put = put_rewritten(collection, state if collection.has_vectors else None, done)
-        except (MzShareError, DeltaError, OSError) as error:
-            log.warning("%s: a compaction was postponed: %s", name, brief(error))
+        except (MzShareError, OSError, ValueError, LookupError, pa.ArrowException, DeltaError) as error:
+            log.warning("%s: a compaction was not put: %s", name, brief(error))
             return False
         if is_put:
             log.info("%s compacted: %s files became %s", name, len(done.inputs), len(done.outputs))

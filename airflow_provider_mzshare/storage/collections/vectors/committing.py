@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from airflow_provider_mzshare.core.ticklog.keyed_commits import put_counts, rows_to_carry
 from airflow_provider_mzshare.errors import TransientError
+from airflow_provider_mzshare.storage.collections.check import raise_if_damaged
 from airflow_provider_mzshare.storage.collections.collection import CHECKPOINT_INTERVAL, Collection
 from airflow_provider_mzshare.storage.collections.commit import MAX_FILE_AGE_S, stamped
 from airflow_provider_mzshare.storage.collections.keyed import Changes, KeyedRows
@@ -52,8 +53,14 @@ class VectorRows(KeyedRows):
         self._found: Before | None = None
 
     def before(self, collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
-        self._state.bring_to(collection)
-        self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
+        try:
+            self._state.bring_to(collection)
+            self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
+        except (OSError, ValueError, LookupError, pa.ArrowException, DeltaError) as error:
+            # What does not fit together is made anew by the next attempt.
+            self._state.drop()
+            raise_if_damaged(collection, error)
+            raise
         return self._found.rows
 
     def put(
