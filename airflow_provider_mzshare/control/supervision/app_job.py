@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import psutil
 
 from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
-from airflow_provider_mzshare.compute.machine import machine_identity
+from airflow_provider_mzshare.compute.machine import default_index_mb, machine_identity
 from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.connectors.base import Reader, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection
@@ -31,6 +31,8 @@ from airflow_provider_mzshare.control.upstreams import connect
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.base import App, End
+from airflow_provider_mzshare.storage.collections.vectors.memory import MIB, IndexMemory
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.shipping import pack_writer, worker_conf
 
 log = logging.getLogger(__name__)
@@ -109,6 +111,7 @@ class Parts(TypedDict):
     job_id: JobId
     root: str
     folder: Path
+    states: KeyStates
     lease_seconds: float
     heartbeat_seconds: float
     stop: threading.Event
@@ -163,6 +166,12 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     return code
 
 
+def index_memory(job: AppJob) -> IndexMemory:
+    """The limit is this machine's, unless whoever started the app said one."""
+    megabytes = default_index_mb() if job.key_index_mb is None else job.key_index_mb
+    return IndexMemory(megabytes * MIB)
+
+
 @contextmanager
 def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Event) -> Iterator[Parts]:
     with catalog.read() as session:
@@ -171,6 +180,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
     connector = connect(connection, source.spec, source.incarnation)
     kind = kind_of(source.spec)
     with (
+        closing(KeyStates(job.folder / "keys", index_memory(job))) as states,
         connector.upstream() as upstream,
         open_session(
             f"mzshare {job.source_name} {job.job_id}",
@@ -191,6 +201,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
             "job_id": JobId(job.job_id),
             "root": job.warehouse,
             "folder": job.folder,
+            "states": states,
             "lease_seconds": job.lease_seconds,
             "heartbeat_seconds": job.heartbeat_seconds,
             "stop": stop,

@@ -79,6 +79,7 @@ class _Following(Holding):
             store=app.store,
             upstream=app.upstream,
             reader=app.reader,
+            states=app.states,
             holder=holder,
             source_id=app.source_id,
             backfill_id=app.backfill_id,

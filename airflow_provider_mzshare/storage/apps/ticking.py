@@ -23,6 +23,7 @@ from airflow_provider_mzshare.storage.collections.faults import StorageFault
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
 from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import short_reason
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Ticking:
         store: TickStore,
         upstream: Upstream,
         reader: Reader,
+        states: KeyStates,
         holder: Holder,
         source_id: ItemId,
         root: str,
@@ -64,20 +66,19 @@ class Ticking:
             holder,
             source_id=source_id,
             root=root,
+            states=states,
             check_identity=lambda: upstream.check_identity(self._identity),
             reader=reader,
         )
-        self._settings = store.settings()
+        self._settings, self._announced = store.settings(), False
         self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
-        self._lock = threading.Lock()
+        self._lock, self._last_tick = threading.Lock(), time.monotonic()
         self._pass, self._passes = 0, 0
         """The number of the query that may mint, 0 while none may; and how many queries were started."""
         self._failure: BaseException | None = None
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
-        self._last_tick = time.monotonic()
         self._known: frozenset[CollectionId] = frozenset()
-        self._announced = False
         self._to_spare: int | None = None
         """A tick whose last attempt failed because of the storage; the catalog still counts that attempt."""
         self.committed = 0

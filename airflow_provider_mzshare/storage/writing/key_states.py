@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Collection as Ids
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from airflow_provider_mzshare.storage.collections.keyed import KeyedRows
 from airflow_provider_mzshare.storage.collections.merging import MERGED
 from airflow_provider_mzshare.storage.collections.vectors.committing import VectorRows, put_rewritten
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
+from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewriting, Rewritten, choose
 from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
 
@@ -24,10 +26,11 @@ class KeyStates:
     """Different collections may be asked for by different threads; each of them by one at a time.
 
     :param folder: made when it is needed, removed by ``close``.
+    :param memory: what the indexes of all of them may take; those that do not fit are on disk. None: all they need.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, memory: IndexMemory | None = None) -> None:
+        self._folder, self._memory = folder, memory or IndexMemory()
         self._states: dict[CollectionId, KeyState] = {}
 
     def rows_of(self, collection: Collection) -> KeyedRows:
@@ -36,7 +39,7 @@ class KeyStates:
             return MERGED
         name = collection.collection_id
         if name not in self._states:
-            self._states[name] = KeyState(self._folder / name, collection.keys)
+            self._states[name] = KeyState(self._folder / name, collection.keys, self._memory.share())
         return VectorRows(self._states[name])
 
     def keep(self, names: Ids[CollectionId]) -> None:
@@ -46,6 +49,12 @@ class KeyStates:
 
     def close(self) -> None:
         self.keep(())
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def on_disk(self) -> int:
+        """How many indexes do not fit into the memory."""
+        return sum(state.disk_bytes > 0 for state in list(self._states.values()))
 
     # ── compaction ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -61,6 +61,8 @@ class SourceOverview:
     """How many tables have each status; a damaged table is counted as damaged only."""
     job: Job | None
     """The newest of its ingestion app, running or ended."""
+    indexes_on_disk: int = 0
+    """Keyed tables whose index did not fit into the app's memory at the newest tick that had records."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,7 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
         rate=rate_of(committed),
         tables=_statuses(session, source_id),
         job=jobs[0] if jobs else None,
+        indexes_on_disk=next((int(tick.stats.get("indexes_on_disk", 0)) for tick in committed if tick.stats), 0),
     )
 
 
