@@ -40,6 +40,7 @@ class TableMember:
     spec: TableSpec
     data: CollectionId
     errors: CollectionId
+    generation: int = 1
     hash_version: int = 1
 
 

@@ -91,6 +91,10 @@ class Groups:
     def close(self) -> None:
         self._executor.close()
 
+    def keep(self, members: Sequence[Member]) -> None:
+        """These are all tables of the backfill, not only those of a group."""
+        self._executor.keep(members)
+
     def check_log(self) -> None:
         self._executor.check_log()
 

@@ -19,11 +19,12 @@ from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome, S
 from airflow_provider_mzshare.core.ticklog.stores import Member, TickStore
 from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.apps.cutover_wait import Convergence, longest_wait
+from airflow_provider_mzshare.storage.apps.indexed_arrivals import IndexedArrivals
 from airflow_provider_mzshare.storage.collections.faults import StorageFault
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
 from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
-from airflow_provider_mzshare.storage.writing.key_states import KeyStates
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
 from airflow_provider_mzshare.storage.writing.machine import short_reason
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Ticking:
         store: TickStore,
         upstream: Upstream,
         reader: Reader,
-        states: KeyStates,
+        indexing: Indexing,
         holder: Holder,
         source_id: ItemId,
         root: str,
@@ -66,12 +67,15 @@ class Ticking:
             holder,
             source_id=source_id,
             root=root,
-            states=states,
+            states=indexing.states,
             check_identity=lambda: upstream.check_identity(self._identity),
             reader=reader,
         )
         self._settings, self._announced = store.settings(), False
-        self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
+        self._arrivals = IndexedArrivals(store, indexing)
+        self._convergence = Convergence(
+            store.load, holder.job_id, lease_seconds=lease_seconds, indexed=self._arrivals.ready
+        )
         self._lock, self._last_tick = threading.Lock(), time.monotonic()
         self._pass, self._passes = 0, 0
         """The number of the query that may mint, 0 while none may; and how many queries were started."""
@@ -101,7 +105,9 @@ class Ticking:
         self._settings, self._failure = settings, None
         self._passes += 1
         self._pass = self._passes
-        self._at = self._store.load().upper
+        state = self._store.load()
+        self._arrivals.look(state)
+        self._at = state.upper
         return self._pass, self._at
 
     def quiesce(self) -> None:
@@ -142,7 +148,9 @@ class Ticking:
             # A new partition: the upstream must still have all of its records.
             self._upstream.check_history(lower)
         self._convergence.wait(longest_wait(self._settings))
-        tick = self._store.mint(self._holder, lower=lower, upper=upper, incarnation=self._identity)
+        tick = self._store.mint(
+            self._holder, lower=lower, upper=upper, incarnation=self._identity, indexed=self._arrivals.ready()
+        )
         crashpoint("tick_minted")
         self._execute(tick, lambda: batch)
         self._at = upper
@@ -151,10 +159,11 @@ class Ticking:
         """Called with each look at the catalog. If an empty tick completes a cutover, it is minted at once."""
         self._settings = settings
         self._convergence.look(state)
+        self._arrivals.look(state)
         if state.compaction_asked != self._compaction_asked:
             self._compaction_asked = state.compaction_asked
             self._executor.compact_all()
-        if backfill_rules.completes_cutover(state):
+        if backfill_rules.completes_cutover(state, self._arrivals.ready()):
             self._mint_empty()
 
     def tick_when_idle(self) -> None:
@@ -169,7 +178,9 @@ class Ticking:
         try:
             if self._pass:
                 self._upstream.check_identity(self._identity)
-                tick = self._store.mint_empty(self._holder, at=self._at, incarnation=self._identity)
+                tick = self._store.mint_empty(
+                    self._holder, at=self._at, incarnation=self._identity, indexed=self._arrivals.ready()
+                )
                 self._executor.open(self._members(tick))
                 self._ticked()
         finally:
@@ -217,6 +228,7 @@ class Ticking:
         if new:
             log.info("%s tick %s: %s joined", self._holder.job_id, tick.number, ", ".join(new))
         self._known = frozenset(m.data for m in members)
+        self._executor.keep(members)
         return members
 
     # ── member by member ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +238,7 @@ class Ticking:
         outcomes: dict[ItemId, Outcome] = {}
         failed: dict[ItemId, str] = {}
         # The suspect first: only deaths in a row are counted.
-        for member in sorted(self._store.members(tick.number), key=lambda m: m.table_id != tick.suspect):
+        for member in sorted(self._members(tick), key=lambda m: m.table_id != tick.suspect):
             if rules.is_deadly(tick, member.table_id):
                 outcomes[member.table_id] = Left("the app died several times while it wrote this table alone")
                 continue

@@ -134,6 +134,10 @@ class TickExecutor:
                 with suppress(MzShareError):
                     self._commits.open(member)
 
+    def keep(self, members: Sequence[Member]) -> None:
+        """These are all members that there are now, not only those of a group."""
+        self._commits.keep(members)
+
     def compact_all(self) -> None:
         self._commits.compact_all()
 

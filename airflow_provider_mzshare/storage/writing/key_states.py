@@ -1,10 +1,17 @@
-"""What an app knows of the rows of its tables that change, table by table, in a folder of the job's own."""
+"""What an app knows of the rows of its tables that change, table by table, in a folder of the job's own.
+
+Whoever commits to a collection takes its state, and from then on nobody else moves it. Before that it may be made, and
+brought on, beside the ticks (``indexing``).
+"""
 
 from __future__ import annotations
 
 import logging
 import shutil
+import threading
+import time
 from collections.abc import Collection as Ids
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from airflow_provider_mzshare.core.ids import CollectionId
@@ -21,9 +28,25 @@ from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
 
 log = logging.getLogger(__name__)
 
+TOLD_SECONDS = 0.1
+"""A commit that waits longer for what is made beside it says so in the log."""
+
+
+@dataclass(eq=False)
+class _Kept:
+    """:param lock: held by whoever moves the state while it is not taken.
+    :param is_taken: a thread that commits has it. Never undone.
+    :param is_gone: nobody wants it any more; who holds the lock then closes it.
+    """
+
+    state: KeyState
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    is_taken: bool = False
+    is_gone: bool = False
+
 
 class KeyStates:
-    """Different collections may be asked for by different threads; each of them by one at a time.
+    """Different threads may commit to different collections, one to each, while another one makes indexes beside them.
 
     :param folder: made when it is needed, removed by ``close``.
     :param memory: what the indexes of all of them may take; those that do not fit are on disk. None: all they need.
@@ -31,30 +54,89 @@ class KeyStates:
 
     def __init__(self, folder: Path, memory: IndexMemory | None = None) -> None:
         self._folder, self._memory = folder, memory or IndexMemory()
-        self._states: dict[CollectionId, KeyState] = {}
+        self._states: dict[CollectionId, _Kept] = {}
+        self._guard = threading.Lock()
 
     def rows_of(self, collection: Collection) -> KeyedRows:
-        """How the rows of a collection with keys are found and changed."""
+        """How the rows of a collection with keys are found and changed, for the thread that commits to it.
+
+        If its index is made beside the ticks at this moment, that is waited for.
+        """
         if not collection.has_vectors:
             return MERGED
+        kept, began = self._kept(collection), time.monotonic()
+        with kept.lock:
+            kept.is_taken = True
+        if (waited := time.monotonic() - began) > TOLD_SECONDS:
+            log.info("%s: the commit waited %.2f s for its index", collection.collection_id, waited)
+        return VectorRows(kept.state)
+
+    def bring(self, collection: Collection) -> None:
+        """Beside the ticks: make the index, or bring it to the version that is loaded, unless it is taken by now.
+
+        :param collection: a handle of the calling thread's own. Raises ``Interrupted`` if nobody wants it any more.
+        """
+        if not collection.has_vectors:
+            return
+        kept = self._kept(collection)
+        try:
+            with kept.lock:
+                if not kept.is_taken:
+                    kept.state.bring_to(collection)
+        finally:
+            if kept.is_gone:
+                self._end(kept)
+
+    def _kept(self, collection: Collection) -> _Kept:
         name = collection.collection_id
-        if name not in self._states:
-            self._states[name] = KeyState(self._folder / name, collection.keys, self._memory.share())
-        return VectorRows(self._states[name])
+        with self._guard:
+            if name not in self._states:
+                state = KeyState(self._folder / name, collection.keys, self._memory.share())
+                self._states[name] = _Kept(state)
+            return self._states[name]
 
     def keep(self, names: Ids[CollectionId]) -> None:
-        """Let go of all others: their tables have left."""
-        for name in [name for name in self._states if name not in names]:
-            self._states.pop(name).close()
+        """Of those that are committed to, let go of all others: their tables have left."""
+        with self._guard:
+            others = [name for name, kept in self._states.items() if kept.is_taken and name not in names]
+        for name in others:
+            self.let_go(name)
+
+    def let_go(self, name: CollectionId) -> None:
+        with self._guard:
+            kept = self._states.pop(name, None)
+        if kept is not None:
+            kept.is_gone = True
+            kept.state.interrupt()
+            self._end(kept)
+
+    @staticmethod
+    def _end(kept: _Kept) -> None:
+        """Nobody waits for a state that is just being made: who makes it ends it."""
+        if kept.lock.acquire(blocking=False):
+            try:
+                kept.state.close()
+            finally:
+                kept.lock.release()
 
     def close(self) -> None:
-        self.keep(())
+        """No thread uses any of them."""
+        for name in list(self._states):
+            self.let_go(name)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def interrupt(self) -> None:
+        """Nothing is made beside the ticks any more."""
+        with self._guard:
+            waiting = [kept for kept in self._states.values() if not kept.is_taken]
+        for kept in waiting:
+            kept.state.interrupt()
 
     @property
     def on_disk(self) -> int:
         """How many indexes do not fit into the memory."""
-        return sum(state.disk_bytes > 0 for state in list(self._states.values()))
+        with self._guard:
+            return sum(kept.state.disk_bytes > 0 for kept in self._states.values())
 
     # ── compaction ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -63,7 +145,7 @@ class KeyStates:
 
         :param collection: a handle of the calling thread's own.
         """
-        state = self._states.get(collection.collection_id)
+        state = self._taken(collection)
         mirror = state.mirror if state is not None else None
         if state is None or mirror is None:
             return None
@@ -77,7 +159,11 @@ class KeyStates:
 
     def put_rewritten(self, collection: Collection, done: Rewritten) -> None:
         """By the thread that commits ticks."""
-        state = self._states.get(collection.collection_id)
+        state = self._taken(collection)
         if state is not None and put_rewritten(collection, state, done):
             before, after = len(done.inputs), len(done.outputs)
             log.info("%s compacted: %s files became %s", collection.collection_id, before, after)
+
+    def _taken(self, collection: Collection) -> KeyState | None:
+        kept = self._states.get(collection.collection_id)
+        return kept.state if kept is not None and kept.is_taken else None

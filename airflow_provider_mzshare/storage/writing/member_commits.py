@@ -106,9 +106,12 @@ class MemberCommits(ABC):
         """Called before a group is executed."""
         self.note_known(group.mz_timestamp)
         self.recall(members)
-        self._states.keep({member.data for member in members})
         if self._open or self._last_written:
             check_mounted(self._root)
+
+    def keep(self, members: Sequence[Member]) -> None:
+        """These are all that there are now: what is known of the rows of others is let go."""
+        self._states.keep({member.data for member in members})
 
     def recall(self, members: Sequence[Member]) -> None:
         """Ask the catalog for the last commits of collections that are new to this writer, before they are opened.

@@ -88,6 +88,7 @@ class ArrivalOverview:
     """None when it has stalled."""
     job: Job | None
     """The running job of its backfill, else the newest one."""
+    keyed: bool = False
     samples: int = 0
     """Groups that the rate was measured in."""
     place: Place | None = None
@@ -200,6 +201,7 @@ def _arrival(
         rate=wrote.records * 1000 / wrote.busy_ms if wrote and wrote.busy_ms and wrote.records else None,
         backfill_id=table.backfill_id,
         job=jobs.get(table.backfill_id) if table.backfill_id else None,
+        keyed=table.keyed,
         samples=wrote.groups if wrote else 0,
     )
 
