@@ -52,6 +52,7 @@ def _modules(*names: str) -> list[dict[str, Any]]:
 
 _TEXT = {"type": ["string", "null"]}
 _SECONDS = {"type": ["number", "null"], "minimum": 0.1, "maximum": 3600}
+_MEGABYTES = {"type": ["integer", "null"], "minimum": 0, "maximum": 9999999}
 _COUNT = {"type": ["integer", "null"], "minimum": 1, "maximum": 9999}
 
 _CONNECTION_TYPE: dict[str, Any] = {
@@ -110,6 +111,11 @@ _CONNECTION_TYPE: dict[str, Any] = {
             "label": "Backfills at once",
             "description": "How many may run at once; the others are queued. Empty: by the machine's cores and memory.",
             "schema": _COUNT,
+        },
+        "key_index_mb": {
+            "label": "Memory for keys, MiB",
+            "description": "How much the indexes of an app's keyed tables may take. Empty: by the machine's memory.",
+            "schema": _MEGABYTES,
         },
         "spark_conf": {
             "label": "Spark settings",

@@ -45,6 +45,8 @@ class Settings:
     heartbeat_seconds: float = 3.0
     max_backfills: int | None = None
     """How many may have an app at once. None: as many as this machine has room for (``compute.machine``)."""
+    key_index_mb: int | None = None
+    """The MiB of memory that an app's indexes of keys may take. None: a part of its machine's (``compute.machine``)."""
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     umask: int = PRIVATE
     """The umask of files and folders that are made: what other users may not do with them."""
@@ -68,6 +70,7 @@ class Settings:
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
             max_backfills=_count(env, "MZSHARE_MAX_BACKFILLS"),
+            key_index_mb=_megabytes(env, "MZSHARE_KEY_INDEX_MB"),
             spark_conf=check_spark_conf(_spark_conf(env)),
             umask=_umask(env),
         )
@@ -131,6 +134,15 @@ def _count(env: Mapping[str, str], name: str) -> int | None:
         return None
     if not re.fullmatch("[1-9][0-9]{0,3}", text):
         raise BadSetting(name, text, "a number from 1 to 9999")
+    return int(text)
+
+
+def _megabytes(env: Mapping[str, str], name: str) -> int | None:
+    text = env.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch("[0-9]{1,7}", text):
+        raise BadSetting(name, text, "MiB, a number from 0 to 9999999")
     return int(text)
 
 

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.supervision.app_job import Parts, run_app
-from airflow_provider_mzshare.core.ids import BackfillId
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId
+from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
+from airflow_provider_mzshare.core.ticklog.stores import Member
 from airflow_provider_mzshare.errors import BadJobFile
 from airflow_provider_mzshare.storage.apps.backfill import Backfill
 
 
-def backfill(job: AppJob, catalog: Catalog, parts: Parts) -> Backfill:
+def _store(job: AppJob, catalog: Catalog) -> tuple[CatalogBackfillStore, BackfillId]:
     if job.backfill_id is None:
         raise BadJobFile(f"job {job.job_id} names no backfill")
     backfill_id = BackfillId(job.backfill_id)
-    store = CatalogBackfillStore(catalog, parts["source_id"], backfill_id)
+    return CatalogBackfillStore(catalog, ItemId(job.source_id), backfill_id), backfill_id
+
+
+def backfill(job: AppJob, catalog: Catalog, parts: Parts) -> Backfill:
+    store, backfill_id = _store(job, catalog)
     return Backfill(store=store, backfill_id=backfill_id, **parts)
 
 
+def keyed(job: AppJob, catalog: Catalog) -> Sequence[Member]:
+    store, backfill_id = _store(job, catalog)
+    mine = arriving(store.load(), backfill_id)
+    return store.members([table_id for table_id, table in mine.items() if table.keyed])
+
+
 if __name__ == "__main__":
-    sys.exit(run_app(sys.argv[1:], __doc__ or "", backfill))
+    sys.exit(run_app(sys.argv[1:], __doc__ or "", backfill, keyed))

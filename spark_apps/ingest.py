@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.supervision.app_job import Parts, run_app
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ticklog.backfill_rules import to_index
+from airflow_provider_mzshare.core.ticklog.stores import Member
 from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 
 
@@ -15,5 +19,10 @@ def ingestion(job: AppJob, catalog: Catalog, parts: Parts) -> Ingestion:
     return Ingestion(store=CatalogTickStore(catalog, parts["source_id"]), **parts)
 
 
+def keyed(job: AppJob, catalog: Catalog) -> Sequence[Member]:
+    store = CatalogTickStore(catalog, ItemId(job.source_id))
+    return store.generations(to_index(store.load()))
+
+
 if __name__ == "__main__":
-    sys.exit(run_app(sys.argv[1:], __doc__ or "", ingestion))
+    sys.exit(run_app(sys.argv[1:], __doc__ or "", ingestion, keyed))

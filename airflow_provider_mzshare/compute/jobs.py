@@ -63,6 +63,8 @@ class AppJob(BaseModel):
     heartbeat_seconds: float = Field(default=3.0, gt=0)
     spark_conf: dict[str, str] = Field(default_factory=dict)
     jars: list[str] = Field(default_factory=list)
+    key_index_mb: int | None = Field(default=None, ge=0)
+    """The memory that its indexes of keys may take; None: a part of the memory of the machine that it runs on."""
     umask: int = Field(default=PRIVATE, ge=0, le=PRIVATE)
     """The umask of the app and of all processes that it starts."""
 

@@ -1,4 +1,4 @@
-"""Identifies this machine, and says how many backfills it has room for. The limits of a container count."""
+"""Identifies this machine, and says how much it has room for. The limits of a container count."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import psutil
 
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 APP_GIB = 2
 """The memory of a driver with its Python workers, unless its settings say otherwise."""
+INDEX_PART = 8
+"""One app's indexes of keys may take this part of the memory: several apps may run beside other things."""
 _BOOT, _PIDS = Path("/proc/sys/kernel/random/boot_id"), "/proc/self/ns/pid"
 _CONTAINER = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
@@ -34,6 +36,11 @@ def default_backfills(cores: int | None = None, memory: int | None = None) -> in
     """
     by_cores = max(2, (cores or usable_cores()) // 2)
     return max(1, min(by_cores, (memory or usable_memory()) // (APP_GIB * GIB)))
+
+
+def default_index_mb(memory: int | None = None) -> int:
+    """How much memory the indexes of one app may take."""
+    return (memory or usable_memory()) // INDEX_PART // MIB
 
 
 def usable_cores() -> int:

@@ -21,6 +21,7 @@ RUNNING = {
     "lease_seconds": "MZSHARE_LEASE_SECONDS",
     "heartbeat_seconds": "MZSHARE_HEARTBEAT_SECONDS",
     "max_backfills": "MZSHARE_MAX_BACKFILLS",
+    "key_index_mb": "MZSHARE_KEY_INDEX_MB",
     "spark_conf": "MZSHARE_SPARK_CONF",
 }
 _SSLMODE = "sslmode"

@@ -24,6 +24,7 @@ from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Tick
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.writing import executor as execution
 from airflow_provider_mzshare.storage.writing.executor import TickExecutor
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.support.kafka import Record, consume, create_topic, positions, produce
 from tests.support.waiting import wait_until
 from tests.support.writers import MEMBER, SOURCE, Log, newest, spans
@@ -53,6 +54,7 @@ def executor(spark: SparkSession, log: Log, root: Path, source: KafkaReader) -> 
         root=str(root),
         check_identity=lambda: None,
         reader=source,
+        states=KeyStates(root.with_name("keys")),
         backfill=True,
     )
     yield made

@@ -25,6 +25,8 @@ from airflow_provider_mzshare.core.ids import new_job_id
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.apps.backfill import Backfill
 from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.support.old_style import OldStyle
 from tests.support.stack import RunningApp
 from tests.support.waiting import wait_until
@@ -91,6 +93,7 @@ class Home:
             "job_id": job_id,
             "root": str(self.warehouse),
             "folder": folder,
+            "indexing": Indexing(str(self.warehouse), KeyStates(folder / "keys")),
             "lease_seconds": 5.0,
             "heartbeat_seconds": 0.5,
             "stop": threading.Event(),

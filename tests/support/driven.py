@@ -25,6 +25,7 @@ from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.member_commits import MemberCommits
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 
@@ -73,7 +74,12 @@ class DrivenIngestion:
         self._records = records
         self._holder = self.store.claim(job, stood_still=self.store.lease())
         self._commits = TickCommits(
-            self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED, scratch=Path(f"{root}-keys")
+            self.store,
+            self._holder,
+            source_id=source_id,
+            root=root,
+            place=PARTITIONED,
+            states=KeyStates(Path(f"{root}-keys")),
         )
 
     def mint(self, upper: Position) -> Tick:
@@ -109,7 +115,12 @@ class DrivenBackfill:
         job = note_job(catalog, f"backfill-{backfill_id}", source_id, "", backfill_id=backfill_id)
         self._holder = self.store.claim(job)
         self._commits = GroupCommits(
-            self.store, self._holder, source_id=source_id, root=root, place=PARTITIONED, scratch=Path(f"{root}-keys")
+            self.store,
+            self._holder,
+            source_id=source_id,
+            root=root,
+            place=PARTITIONED,
+            states=KeyStates(Path(f"{root}-keys")),
         )
 
     def run(self) -> list[tuple[int, int]]:

@@ -28,6 +28,8 @@ from airflow_provider_mzshare.core.ids import ItemId, new_job_id
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.stack import RunningApp
 from tests.support.waiting import wait_until
@@ -132,6 +134,7 @@ class Fleet:
                 job_id=job_id,
                 root=self.warehouse,
                 folder=folder,
+                indexing=Indexing(self.warehouse, KeyStates(folder / "keys")),
                 lease_seconds=lease_seconds,
                 heartbeat_seconds=heartbeat_seconds,
                 stop=threading.Event(),

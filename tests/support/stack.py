@@ -45,6 +45,8 @@ from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.apps.backfill import Backfill
 from airflow_provider_mzshare.storage.apps.base import App, End
 from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.support.delta import read_arrow
 from tests.support.model import Expected, difference, expected, records, within
 from tests.support.waiting import wait_until
@@ -94,6 +96,7 @@ class RunningApp:
             self.end = End("failed", repr(error))
         finally:
             self.app.upstream.close()
+            self.app.indexing.close()
 
     def stop(self, timeout: float = 60) -> End:
         self.app.stop.set()
@@ -266,6 +269,7 @@ class Stack:
             "job_id": job_id,
             "root": str(self.warehouse),
             "folder": folder,
+            "indexing": Indexing(str(self.warehouse), KeyStates(folder / "keys")),
             "lease_seconds": self.lease_seconds,
             "heartbeat_seconds": self.heartbeat_seconds,
             "stop": threading.Event(),

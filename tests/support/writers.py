@@ -25,6 +25,7 @@ from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
 from tests.support.delta import read_arrow
 
@@ -39,6 +40,7 @@ class TableMember:
     spec: TableSpec
     data: CollectionId
     errors: CollectionId
+    generation: int = 1
     hash_version: int = 1
 
 
@@ -97,8 +99,8 @@ class Log:
 
 
 def writer(kind: type[Kind], log: Log, root: Path, job: str = "job-1") -> Kind:
-    scratch = root.with_name(f"{root.name}-keys")
-    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED, scratch=scratch)
+    states = KeyStates(root.with_name(f"{root.name}-keys"))
+    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED, states=states)
 
 
 def plan(commits: MemberCommits, group: TickGroup, member: TableMember) -> Due | Done:

@@ -73,8 +73,9 @@ def _far(arrival: ArrivalOverview) -> list[str]:
 
 def _told(arrival: ArrivalOverview, pace: Pace) -> list[str]:
     if not arrival.lag:
-        asked = arrival.status == "converging"
-        return ["the next tick makes it live" if asked else "ready for the cutover, but nobody has asked for it yet"]
+        if arrival.status != "converging":
+            return ["ready for the cutover, but nobody has asked for it yet"]
+        return ["a tick makes it live once its index is made" if arrival.keyed else "the next tick makes it live"]
     if pace.rate is None:
         return []
     if pace.falls_behind:

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import psutil
 
 from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
-from airflow_provider_mzshare.compute.machine import machine_identity
+from airflow_provider_mzshare.compute.machine import default_index_mb, machine_identity
 from airflow_provider_mzshare.compute.session import open_session
 from airflow_provider_mzshare.connectors.base import Reader, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection
@@ -29,8 +29,12 @@ from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.control.upstreams import connect
 from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.ticklog.stores import Member
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.base import App, End
+from airflow_provider_mzshare.storage.collections.vectors.memory import MIB, IndexMemory
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.shipping import pack_writer, worker_conf
 
 log = logging.getLogger(__name__)
@@ -109,6 +113,7 @@ class Parts(TypedDict):
     job_id: JobId
     root: str
     folder: Path
+    indexing: Indexing
     lease_seconds: float
     heartbeat_seconds: float
     stop: threading.Event
@@ -118,6 +123,7 @@ class Parts(TypedDict):
 
 
 Make = Callable[[AppJob, Catalog, Parts], App]
+Keyed = Callable[[AppJob, Catalog], Sequence[Member]]
 
 
 def set_by_signals(*numbers: int) -> threading.Event:
@@ -135,8 +141,11 @@ def set_by_signals(*numbers: int) -> threading.Event:
     return event
 
 
-def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
-    """Read the job, run the app that ``make`` puts together, and say how it ended."""
+def run_app(argv: Sequence[str], usage: str, make: Make, keyed: Keyed) -> int:
+    """Read the job, run the app that ``make`` puts together, and say how it ended.
+
+    :param keyed: the tables whose indexes the app needs. They are made while Spark starts.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     stop = set_by_signals(signal.SIGTERM, signal.SIGINT)
@@ -152,7 +161,7 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
         return Exit.FENCED
     code: Exit | None = Exit.UNAVAILABLE
     try:
-        with _parts(job, catalog, record, stop) as parts:
+        with _parts(job, catalog, record, stop, keyed) as parts:
             code = None
             end = make(job, catalog, parts).run()
     except Exception as error:
@@ -163,14 +172,29 @@ def run_app(argv: Sequence[str], usage: str, make: Make) -> int:
     return code
 
 
+def index_memory(job: AppJob) -> IndexMemory:
+    """The limit is this machine's, unless whoever started the app said one."""
+    megabytes = default_index_mb() if job.key_index_mb is None else job.key_index_mb
+    return IndexMemory(megabytes * MIB)
+
+
 @contextmanager
-def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Event) -> Iterator[Parts]:
+def _indexing(job: AppJob, members: Sequence[Member]) -> Iterator[Indexing]:
+    """The indexes of these tables are made from now on."""
+    with closing(Indexing(job.warehouse, KeyStates(job.folder / "keys", index_memory(job)))) as indexing:
+        indexing.want(member.data for member in members)
+        yield indexing
+
+
+@contextmanager
+def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Event, keyed: Keyed) -> Iterator[Parts]:
     with catalog.read() as session:
         source = lookup.get_source_item(session, ItemId(job.source_id))
     connection = Connection.from_dict(job.connection) if job.connection else None
     connector = connect(connection, source.spec, source.incarnation)
     kind = kind_of(source.spec)
     with (
+        _indexing(job, keyed(job, catalog)) as indexing,
         connector.upstream() as upstream,
         open_session(
             f"mzshare {job.source_name} {job.job_id}",
@@ -191,6 +215,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
             "job_id": JobId(job.job_id),
             "root": job.warehouse,
             "folder": job.folder,
+            "indexing": indexing,
             "lease_seconds": job.lease_seconds,
             "heartbeat_seconds": job.heartbeat_seconds,
             "stop": stop,

@@ -138,6 +138,7 @@ class Starter:
             lease_seconds=chosen.lease_seconds,
             heartbeat_seconds=chosen.heartbeat_seconds,
             spark_conf=dict(chosen.spark_conf),
+            key_index_mb=chosen.key_index_mb,
             umask=chosen.umask,
             jars=[str(path) for path in jars.spark_jars(chosen.jars or jars.default_folder())],
         )

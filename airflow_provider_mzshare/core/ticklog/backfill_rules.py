@@ -11,9 +11,16 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog.rules import check_holder, stalled, stands_at_end, without_idle_backfills
+from airflow_provider_mzshare.core.ticklog.rules import (
+    check_holder,
+    may_come_in,
+    stalled,
+    stands_at_end,
+    without_idle_backfills,
+)
 from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
+    Generation,
     Holder,
     Left,
     Outcome,
@@ -140,19 +147,35 @@ def arm(state: SourceState, table_id: ItemId, *, max_lag: int) -> TableState | N
     return replace(table, status=status_after(table.status, "armed"))
 
 
-def awaited(state: SourceState) -> dict[BackfillId, BackfillState]:
-    """Backfills with a converging table that is one tick behind: the next mint waits a short time for them."""
+def converging_keyed(state: SourceState) -> frozenset[Generation]:
+    """The tables whose indexes are made now, so that they can be cut over."""
+    return frozenset(t.identity for t in arriving(state).values() if t.keyed and t.status == "converging")
+
+
+def to_index(state: SourceState) -> frozenset[Generation]:
+    """The tables whose indexes an ingestion app needs as soon as it starts."""
+    members = (state.tables[table_id] for table_id in state.members)
+    return converging_keyed(state) | {table.identity for table in members if table.keyed}
+
+
+def awaited(state: SourceState, indexed: Collection[Generation] | None = None) -> dict[BackfillId, BackfillState]:
+    """Backfills with a converging table that is one tick behind: the next mint waits a short time for them.
+
+    :param indexed: see ``rules.may_come_in``. For the others a wait would be in vain.
+    """
     last = state.last
     if last is None or state.pending:
         return {}
-    close = [t for t in arriving(state).values() if t.status == "converging" and t.next_tick == last.number]
+    coming = [t for t in arriving(state).values() if t.status == "converging" and may_come_in(t, indexed)]
+    close = [t for t in coming if t.next_tick == last.number]
     behind = {t.backfill_id for t in close if t.position != state.upper and t.backfill_id is not None}
     return {backfill_id: state.backfills[backfill_id] for backfill_id in behind if backfill_id in state.backfills}
 
 
-def completes_cutover(state: SourceState) -> bool:
+def completes_cutover(state: SourceState, indexed: Collection[Generation] | None = None) -> bool:
     """Would a tick minted now, even an empty one, make an arriving table a member?"""
-    standing = [t for t in arriving(state).values() if t.status == "converging" and stands_at_end(state, t)]
+    coming = [t for t in arriving(state).values() if t.status == "converging" and may_come_in(t, indexed)]
+    standing = [t for t in coming if stands_at_end(state, t)]
     return bool(standing) and not state.pending and state.status == "active"
 
 

@@ -6,7 +6,7 @@ transaction. A refusal is an exception: ``Fenced`` ends the caller, ``LogConflic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from airflow_provider_mzshare.core.ids import ItemId, JobId
@@ -14,6 +14,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import (
     Committed,
     Done,
+    Generation,
     Holder,
     Lease,
     Left,
@@ -74,11 +75,20 @@ def check_holder(lease: Lease, holder: Holder) -> None:
 
 
 def mint(
-    state: SourceState, holder: Holder, *, lower: Position, upper: Position, incarnation: str, now_ms: int
+    state: SourceState,
+    holder: Holder,
+    *,
+    lower: Position,
+    upper: Position,
+    incarnation: str,
+    now_ms: int,
+    indexed: Collection[Generation] | None = None,
 ) -> Minted:
     """Fix range, time and members of the next tick, before a byte of it is written.
 
     The clock only proposes: ``mz_timestamp`` grows strictly whatever it says.
+
+    :param indexed: see ``may_come_in``.
     """
     check_holder(state.lease, holder)
     _check_active(state)
@@ -101,32 +111,47 @@ def mint(
     )
     return Minted(
         tick=tick,
-        joins=tuple(t.table_id for t in joining(state)),
-        swaps=tuple(t.table_id for t in swapping(state)),
+        joins=tuple(t.table_id for t in joining(state, indexed)),
+        swaps=tuple(t.table_id for t in swapping(state, indexed)),
     )
 
 
-def joining(state: SourceState) -> list[TableState]:
+def joining(state: SourceState, indexed: Collection[Generation] | None = None) -> list[TableState]:
     """Tables that the next tick makes members: their position is exactly where it begins, in every partition.
 
     New tables that have missed nothing, and tables that a backfill has brought to this position.
     """
-    return _standing(state, state.tables, ("created", "converging"))
+    return _standing(state, state.tables, ("created", "converging"), indexed)
 
 
-def swapping(state: SourceState) -> list[TableState]:
+def swapping(state: SourceState, indexed: Collection[Generation] | None = None) -> list[TableState]:
     """New generations that replace the old ones with the next tick."""
-    return _standing(state, state.replacements, ("converging",))
+    return _standing(state, state.replacements, ("converging",), indexed)
 
 
-def _standing(state: SourceState, tables: Mapping[ItemId, TableState], statuses: tuple[str, ...]) -> list[TableState]:
-    found = [t for t in tables.values() if t.status in statuses and stands_at_end(state, t)]
+def _standing(
+    state: SourceState,
+    tables: Mapping[ItemId, TableState],
+    statuses: tuple[str, ...],
+    indexed: Collection[Generation] | None,
+) -> list[TableState]:
+    near = [t for t in tables.values() if t.status in statuses and may_come_in(t, indexed)]
+    found = [t for t in near if stands_at_end(state, t)]
     return sorted(found, key=lambda t: int(t.table_id[1:]))
 
 
 def stands_at_end(state: SourceState, table: TableState) -> bool:
     """Is it where the next tick begins, and are its rows there what they were?"""
     return table.position == state.upper and table.known_from <= table.position
+
+
+def may_come_in(table: TableState, indexed: Collection[Generation] | None) -> bool:
+    """A keyed table that a backfill brings is not cut over before the app has its index: a tick would wait for it, and
+    with it all other tables. Until then its backfill goes on. A table that has missed nothing has no rows to index.
+
+    :param indexed: the generations whose index the app has; None: it need not have any.
+    """
+    return indexed is None or not table.keyed or table.status == "created" or table.identity in indexed
 
 
 def begin_attempt(state: SourceState, holder: Holder, number: int) -> Tick:

@@ -14,6 +14,9 @@ TableStatus = Literal["created", "backfilling", "converging", "live", "stalled",
 ``converging`` does so too, and joins at the first tick that begins where it stands."""
 SourceStatus = Literal["active", "stalled", "dropped"]
 
+Generation = tuple[ItemId, int]
+"""A table in one of its generations."""
+
 _ORIGIN = Position()
 
 
@@ -79,6 +82,10 @@ class TableState:
     they were read."""
     gone: Position = _ORIGIN
     """What is before it was gone upstream when the generation was asked for all the same: it is not read."""
+
+    @property
+    def identity(self) -> Generation:
+        return self.table_id, self.generation
 
 
 @dataclass(frozen=True)

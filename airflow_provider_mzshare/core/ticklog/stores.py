@@ -10,7 +10,7 @@ from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings, TableSpec
 from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
-from airflow_provider_mzshare.core.ticklog.state import Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, Lease, Outcome, SourceState, Tick
 
 
 class Member(Protocol):
@@ -26,6 +26,8 @@ class Member(Protocol):
     def data(self) -> CollectionId: ...
     @property
     def errors(self) -> CollectionId: ...
+    @property
+    def generation(self) -> int: ...
     @property
     def hash_version(self) -> int:
         """The version of the row hash that its collections were created with."""
@@ -95,9 +97,25 @@ class TickStore(LeaseStore, WriterStore, EndStore, Protocol):
         """
         ...
 
-    def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick: ...
+    def generations(self, wanted: Collection[Generation]) -> Sequence[Member]:
+        """These tables in these generations, those that are not members yet included."""
+        ...
 
-    def mint_empty(self, holder: Holder, *, at: Position, incarnation: str) -> Tick:
+    def mint(
+        self,
+        holder: Holder,
+        *,
+        lower: Position,
+        upper: Position,
+        incarnation: str,
+        indexed: Collection[Generation] | None = None,
+    ) -> Tick:
+        """:param indexed: see ``rules.may_come_in``."""
+        ...
+
+    def mint_empty(
+        self, holder: Holder, *, at: Position, incarnation: str, indexed: Collection[Generation] | None = None
+    ) -> Tick:
         """Mint and commit ``[at, at)`` in one transaction."""
         ...
 

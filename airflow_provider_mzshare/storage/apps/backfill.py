@@ -13,7 +13,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Holder, SourceState, TableState, Tick
+from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, SourceState, TableState, Tick
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore
 from airflow_provider_mzshare.errors import Fenced, GroupTooShort, MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.backfill_groups import Groups
@@ -79,6 +79,7 @@ class _Following(Holding):
             store=app.store,
             upstream=app.upstream,
             reader=app.reader,
+            states=app.indexing.states,
             holder=holder,
             source_id=app.source_id,
             backfill_id=app.backfill_id,
@@ -86,7 +87,8 @@ class _Following(Holding):
         )
         self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._pacer = Pacer()
-        self._brought: set[tuple[ItemId, int]] = set()
+        self._kept: frozenset[Generation] = frozenset()
+        self._brought: set[Generation] = set()
         """Tables that were its own at some time, and their generations."""
         self._at_least = 0
         self._announced = False
@@ -132,19 +134,27 @@ class _Following(Holding):
             tables = arriving(state, self._app.backfill_id)
             if not tables:
                 return self._over()
+            self._keep(tables)
             wait = self._step(state, tables)
         return End("stopped")
+
+    def _keep(self, tables: Mapping[ItemId, TableState]) -> None:
+        """Let go of what is known of the rows of tables that have left."""
+        now = frozenset(table.identity for table in tables.values())
+        if now != self._kept:
+            self._groups.keep(self._app.store.members(tables))
+            self._kept = now
 
     def _look(self, *, now: bool = False) -> SourceState:
         """The source as it is, without tables that may have missed a delete."""
         state = self._app.store.load()
-        self._brought |= {(t.table_id, t.generation) for t in arriving(state, self._app.backfill_id).values()}
+        self._brought |= {t.identity for t in arriving(state, self._app.backfill_id).values()}
         return self._app.store.load() if self._ends.look(state, now=now) else state
 
     def _note_lost(self, state: SourceState) -> None:
         """Tables that may have missed a delete are given up by whichever app sees it first."""
         for table in (*state.tables.values(), *state.replacements.values()):
-            is_mine = (table.table_id, table.generation) in self._brought
+            is_mine = table.identity in self._brought
             if is_mine and table.status == "stalled" and (table.reason or "").startswith(tombstones.REASON):
                 self._groups.left = table.reason
 

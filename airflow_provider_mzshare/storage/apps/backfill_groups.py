@@ -21,6 +21,7 @@ from airflow_provider_mzshare.storage.apps.backfill_steps import rearmost
 from airflow_provider_mzshare.storage.apps.what_is_left import WhatIsLeft
 from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
 from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import short_reason
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Groups:
         store: BackfillStore,
         upstream: Upstream,
         reader: Reader,
+        states: KeyStates,
         holder: Holder,
         source_id: ItemId,
         backfill_id: BackfillId,
@@ -69,6 +71,7 @@ class Groups:
             holder,
             source_id=source_id,
             root=root,
+            states=states,
             check_identity=lambda: upstream.check_identity(self._identity),
             reader=self._reader,
             backfill=True,
@@ -87,6 +90,10 @@ class Groups:
 
     def close(self) -> None:
         self._executor.close()
+
+    def keep(self, members: Sequence[Member]) -> None:
+        """These are all tables of the backfill, not only those of a group."""
+        self._executor.keep(members)
 
     def check_log(self) -> None:
         self._executor.check_log()

@@ -30,6 +30,7 @@ from airflow_provider_mzshare.errors import (
 )
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat, take_lease
 from airflow_provider_mzshare.storage.collections.faults import SparkLost
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +63,7 @@ class App(ABC):
 
     :param root: the warehouse.
     :param folder: scratch of this job.
+    :param indexing: makes the indexes of its keyed tables. Whoever made it closes it.
     :param stop: set by a signal handler: ends after the current tick.
     :param stop_requested: asks the catalog for the same.
     :param on_running: called when the run has done its first work, or has found that there is none.
@@ -75,6 +77,7 @@ class App(ABC):
     job_id: JobId
     root: str
     folder: Path
+    indexing: Indexing
     lease_seconds: float
     heartbeat_seconds: float
     stop: threading.Event

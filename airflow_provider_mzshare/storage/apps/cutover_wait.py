@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from airflow_provider_mzshare.core.ids import BackfillId, JobId
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog import backfill_rules
-from airflow_provider_mzshare.core.ticklog.state import Lease, SourceState
+from airflow_provider_mzshare.core.ticklog.state import Generation, Lease, SourceState
 from airflow_provider_mzshare.errors import TransientError
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ class Convergence:
     """Whether any table converges, and how long the next tick waits for it.
 
     :param load: the source as it is now.
+    :param indexed: the keyed tables that may be cut over (``rules.may_come_in``).
     """
 
     def __init__(
@@ -60,11 +61,12 @@ class Convergence:
         job_id: JobId,
         *,
         lease_seconds: float,
+        indexed: Callable[[], Collection[Generation] | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._load, self._job_id, self._clock, self._sleep = load, job_id, clock, sleep
-        self._hearts = Hearts(lease_seconds)
+        self._hearts, self._indexed = Hearts(lease_seconds), indexed
         self._somebody = False
 
     def look(self, state: SourceState) -> None:
@@ -92,4 +94,4 @@ class Convergence:
         except TransientError:  # the mint will fail in the same way, and report it
             return []
         self._hearts.look(state, self._clock())
-        return self._hearts.beating(backfill_rules.awaited(state), self._clock())
+        return self._hearts.beating(backfill_rules.awaited(state, self._indexed()), self._clock())

@@ -63,6 +63,7 @@ class _Streaming(Holding):
             store=app.store,
             upstream=app.upstream,
             reader=app.reader,
+            indexing=app.indexing,
             holder=holder,
             source_id=app.source_id,
             root=app.root,

@@ -19,10 +19,12 @@ from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome, S
 from airflow_provider_mzshare.core.ticklog.stores import Member, TickStore
 from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.apps.cutover_wait import Convergence, longest_wait
+from airflow_provider_mzshare.storage.apps.indexed_arrivals import IndexedArrivals
 from airflow_provider_mzshare.storage.collections.faults import StorageFault
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
 from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
+from airflow_provider_mzshare.storage.writing.indexing import Indexing
 from airflow_provider_mzshare.storage.writing.machine import short_reason
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Ticking:
         store: TickStore,
         upstream: Upstream,
         reader: Reader,
+        indexing: Indexing,
         holder: Holder,
         source_id: ItemId,
         root: str,
@@ -64,20 +67,22 @@ class Ticking:
             holder,
             source_id=source_id,
             root=root,
+            states=indexing.states,
             check_identity=lambda: upstream.check_identity(self._identity),
             reader=reader,
         )
-        self._settings = store.settings()
-        self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds)
-        self._lock = threading.Lock()
+        self._settings, self._announced = store.settings(), False
+        self._arrivals = IndexedArrivals(store, indexing)
+        self._convergence = Convergence(
+            store.load, holder.job_id, lease_seconds=lease_seconds, indexed=self._arrivals.ready
+        )
+        self._lock, self._last_tick = threading.Lock(), time.monotonic()
         self._pass, self._passes = 0, 0
         """The number of the query that may mint, 0 while none may; and how many queries were started."""
         self._failure: BaseException | None = None
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
-        self._last_tick = time.monotonic()
         self._known: frozenset[CollectionId] = frozenset()
-        self._announced = False
         self._to_spare: int | None = None
         """A tick whose last attempt failed because of the storage; the catalog still counts that attempt."""
         self.committed = 0
@@ -100,7 +105,9 @@ class Ticking:
         self._settings, self._failure = settings, None
         self._passes += 1
         self._pass = self._passes
-        self._at = self._store.load().upper
+        state = self._store.load()
+        self._arrivals.look(state)
+        self._at = state.upper
         return self._pass, self._at
 
     def quiesce(self) -> None:
@@ -141,7 +148,9 @@ class Ticking:
             # A new partition: the upstream must still have all of its records.
             self._upstream.check_history(lower)
         self._convergence.wait(longest_wait(self._settings))
-        tick = self._store.mint(self._holder, lower=lower, upper=upper, incarnation=self._identity)
+        tick = self._store.mint(
+            self._holder, lower=lower, upper=upper, incarnation=self._identity, indexed=self._arrivals.ready()
+        )
         crashpoint("tick_minted")
         self._execute(tick, lambda: batch)
         self._at = upper
@@ -150,10 +159,11 @@ class Ticking:
         """Called with each look at the catalog. If an empty tick completes a cutover, it is minted at once."""
         self._settings = settings
         self._convergence.look(state)
+        self._arrivals.look(state)
         if state.compaction_asked != self._compaction_asked:
             self._compaction_asked = state.compaction_asked
             self._executor.compact_all()
-        if backfill_rules.completes_cutover(state):
+        if backfill_rules.completes_cutover(state, self._arrivals.ready()):
             self._mint_empty()
 
     def tick_when_idle(self) -> None:
@@ -168,7 +178,9 @@ class Ticking:
         try:
             if self._pass:
                 self._upstream.check_identity(self._identity)
-                tick = self._store.mint_empty(self._holder, at=self._at, incarnation=self._identity)
+                tick = self._store.mint_empty(
+                    self._holder, at=self._at, incarnation=self._identity, indexed=self._arrivals.ready()
+                )
                 self._executor.open(self._members(tick))
                 self._ticked()
         finally:
@@ -216,6 +228,7 @@ class Ticking:
         if new:
             log.info("%s tick %s: %s joined", self._holder.job_id, tick.number, ", ".join(new))
         self._known = frozenset(m.data for m in members)
+        self._executor.keep(members)
         return members
 
     # ── member by member ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -225,7 +238,7 @@ class Ticking:
         outcomes: dict[ItemId, Outcome] = {}
         failed: dict[ItemId, str] = {}
         # The suspect first: only deaths in a row are counted.
-        for member in sorted(self._store.members(tick.number), key=lambda m: m.table_id != tick.suspect):
+        for member in sorted(self._members(tick), key=lambda m: m.table_id != tick.suspect):
             if rules.is_deadly(tick, member.table_id):
                 outcomes[member.table_id] = Left("the app died several times while it wrote this table alone")
                 continue

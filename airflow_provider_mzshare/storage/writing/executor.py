@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
@@ -42,6 +41,7 @@ from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import Machine, short_reason
 from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
 from airflow_provider_mzshare.storage.writing.read_progress import Pass, counted_pass
@@ -83,6 +83,7 @@ class TickExecutor:
     """:param root: the warehouse.
     :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
     :param reader: ways to the records of a range without Spark, where it cannot read them or would take long.
+    :param states: what the app knows of rows that change.
     :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
         those who look how far one is; else each tick on its own.
     """
@@ -97,11 +98,12 @@ class TickExecutor:
         root: str,
         check_identity: Callable[[], None],
         reader: Reader,
+        states: KeyStates,
         backfill: bool = False,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity, self._reader = check_identity, reader
-        self._store, self.machine = store, Machine(spark, root)
+        self._store, self._states, self.machine = store, states, Machine(spark, root)
         self._counts = self.machine.scratch if backfill else None
         kind = GroupCommits if backfill else TickCommits
         self._commits: MemberCommits = kind(
@@ -110,7 +112,7 @@ class TickExecutor:
             source_id=source_id,
             root=root,
             place=reader.place,
-            scratch=Path(self.machine.scratch) / f"keys-{holder.job_id}-{holder.epoch}",
+            states=states,
         )
         self._passes = 0
         self._running: Pass | None = None
@@ -131,6 +133,10 @@ class TickExecutor:
             for member in members:
                 with suppress(MzShareError):
                     self._commits.open(member)
+
+    def keep(self, members: Sequence[Member]) -> None:
+        """These are all members that there are now, not only those of a group."""
+        self._commits.keep(members)
 
     def compact_all(self) -> None:
         self._commits.compact_all()
@@ -188,6 +194,8 @@ class TickExecutor:
         sync_filesystem(self._root)
         result.stats["write_ms"] = round((written - began) * 1000)
         result.stats["commit_ms"] = round((time.monotonic() - written) * 1000)
+        if on_disk := self._states.on_disk:
+            result.stats["indexes_on_disk"] = on_disk
         return result
 
     def _prepare(self, group: TickGroup, members: Sequence[Member], result: Executed) -> list[Due]:

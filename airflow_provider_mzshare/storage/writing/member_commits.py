@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -68,11 +67,11 @@ class Due:
 
 class MemberCommits(ABC):
     """:param root: the warehouse. :param place: of the source's records.
-    :param scratch: a folder of the job's own, for what is known of rows that change.
+    :param states: what the app knows of rows that change. Whoever made them closes them.
     """
 
     def __init__(
-        self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str, place: Place, scratch: Path
+        self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str, place: Place, states: KeyStates
     ) -> None:
         self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
         self._place = place
@@ -84,7 +83,7 @@ class MemberCommits(ABC):
         a late commit of an earlier app conflicts. A member that fails is removed: another app may write it then."""
         self._known: set[int] = set()
         self._last_written: Mapping[CollectionId, int] = {}
-        self._states = KeyStates(scratch)
+        self._states = states
         self._upkeep = Upkeep(root, lambda: store.advance_since(holder), store.note_damage, self._states)
 
     # ── what a kind of writer decides ─────────────────────────────────────────────────────────────────────────────────
@@ -107,9 +106,12 @@ class MemberCommits(ABC):
         """Called before a group is executed."""
         self.note_known(group.mz_timestamp)
         self.recall(members)
-        self._states.keep({member.data for member in members})
         if self._open or self._last_written:
             check_mounted(self._root)
+
+    def keep(self, members: Sequence[Member]) -> None:
+        """These are all that there are now: what is known of the rows of others is let go."""
+        self._states.keep({member.data for member in members})
 
     def recall(self, members: Sequence[Member]) -> None:
         """Ask the catalog for the last commits of collections that are new to this writer, before they are opened.
@@ -278,7 +280,6 @@ class MemberCommits(ABC):
 
     def close(self) -> None:
         self._upkeep.close()
-        self._states.close()
 
     def _metadata(self, first: Tick, last: Tick, member: Member) -> dict[str, str]:
         return {

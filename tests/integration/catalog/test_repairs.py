@@ -18,6 +18,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.errors import CatalogBehind, LogConflict
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.member_commits import Due
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits
 from tests.support.backfilling import Backfilling, add_late_tables
@@ -136,7 +137,7 @@ def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_kno
         log.tick(10)
         empty = log.empty()
         backfill = Backfilling(catalog, log.source_id)
-        places = {"root": warehouse, "place": PARTITIONED, "scratch": tmp_path / "keys"}
+        places = {"root": warehouse, "place": PARTITIONED, "states": KeyStates(tmp_path / "keys")}
         commits = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, **places)  # type: ignore[arg-type]
         group, [member] = TickGroup(tuple(backfill.store.ticks(1, 3))), backfill.store.members([late])
         commits.begin(group, [member])

@@ -24,6 +24,7 @@ from airflow_provider_mzshare.storage.collections.collection import Collection, 
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_group, commit_tick
 from airflow_provider_mzshare.storage.collections.keyed import KeyedRows, KeyEvents, hash_visible
 from airflow_provider_mzshare.storage.collections.vectors.committing import PutRefused
+from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, FanoutPlan, MemberPlan
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
@@ -38,8 +39,15 @@ Record = tuple[int, int, bytes | None, bytes | None]
 class Scene:
     """One collection, its plan, and what a dict says that it holds."""
 
-    def __init__(self, root: Path, member: MemberPlan | None = None, *, vectors: bool = True) -> None:
-        self.root, self.states = str(root), KeyStates(root / "scratch")
+    def __init__(
+        self,
+        root: Path,
+        member: MemberPlan | None = None,
+        *,
+        vectors: bool = True,
+        memory: IndexMemory | None = None,
+    ) -> None:
+        self.root, self.states = str(root), KeyStates(root / "scratch", memory)
         (root / "errors").mkdir(parents=True)
         plain = MemberPlan("u1", format_target("text"), (), (("key", "key"),), "", "", envelope=UPSERT, keys=("key",))
         self.member = replace(member or plain, data_path=str(root / NAME), errors_path=str(root / "errors"))
@@ -322,12 +330,12 @@ class Adds:
 ADDS = Adds()
 
 
-def adding(root: Path, *, vectors: bool) -> Scene:
+def adding(root: Path, *, vectors: bool, memory: IndexMemory | None = None) -> Scene:
     member = MemberPlan(
         "u1", format_target("json"), (("n", "numeric(38,0)"),), (("key", "key"),), "", "",
         envelope=f"{__name__}:ADDS", keys=("key",),
     )  # fmt: skip
-    return Scene(root, member, vectors=vectors)
+    return Scene(root, member, vectors=vectors, memory=memory)
 
 
 @pytest.mark.parametrize("seed", range(6))

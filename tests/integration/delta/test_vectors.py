@@ -23,6 +23,7 @@ from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG
 from airflow_provider_mzshare.storage.collections.vectors import committing, key_hashes, puts
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
+from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
 from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
@@ -34,8 +35,9 @@ Values = dict[str, int]
 class Walk:
     """A table that adds up the numbers of a key: whatever is applied twice, or to the wrong row, shows."""
 
-    def __init__(self, root: Path, seed: int, keys: int = 12) -> None:
-        self.scene, self.random, self.keys = adding(root, vectors=True), random.Random(seed), keys
+    def __init__(self, root: Path, seed: int, keys: int = 12, memory: IndexMemory | None = None) -> None:
+        self.scene = adding(root, vectors=True, memory=memory)
+        self.random, self.keys = random.Random(seed), keys
         self.tick, self.now = 0, {}
         self.at: dict[int, Values] = {0: {}}
         """What each version holds that some tick has made."""
@@ -133,6 +135,21 @@ def test_a_walk_agrees_with_a_dict_at_every_version(tmp_path: Path, seed: int, c
     walk.check_changes()
     walk.check_others()
     walk.scene.states.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_walk_with_the_index_on_disk_agrees_as_well(tmp_path: Path, seed: int) -> None:
+    memory = IndexMemory(0)
+    walk = Walk(tmp_path, seed, memory=memory)
+    for _ in range(40):
+        walk.step()
+        assert memory.taken == 0
+    walk.commit()
+    assert walk.scene.states.on_disk == 1
+    walk.check()
+    walk.check_changes()
+    walk.scene.states.close()
+    assert not Path(walk.scene.root, "scratch").exists()
 
 
 @pytest.fixture

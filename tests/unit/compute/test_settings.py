@@ -103,6 +103,9 @@ def test_a_relative_catalog_file_does_not_depend_on_the_folder_of_later_processe
         ("MZSHARE_MAX_BACKFILLS", "-1"),
         ("MZSHARE_MAX_BACKFILLS", "many"),
         ("MZSHARE_MAX_BACKFILLS", "10000"),
+        ("MZSHARE_KEY_INDEX_MB", "-1"),
+        ("MZSHARE_KEY_INDEX_MB", "1.5"),
+        ("MZSHARE_KEY_INDEX_MB", "2g"),
         ("MZSHARE_SPARK_CONF", "[]"),
         ("MZSHARE_SPARK_CONF", '{"spark.driver.extraJavaOptions": "-javaagent:x"}'),
         ("MZSHARE_SPARK_CONF", '{"spark.jars": "x.jar"}'),
@@ -136,6 +139,11 @@ def test_masters_that_are_accepted(master: str) -> None:
 def test_how_many_backfills_may_run_is_left_to_the_machine_unless_it_is_said() -> None:
     assert Settings.from_environment({}).max_backfills is None
     assert Settings.from_environment({"MZSHARE_MAX_BACKFILLS": "12"}).max_backfills == 12
+
+
+def test_the_memory_of_indexes_is_left_to_the_machine_unless_it_is_said() -> None:
+    assert Settings.from_environment({}).key_index_mb is None
+    assert Settings.from_environment({"MZSHARE_KEY_INDEX_MB": "0"}).key_index_mb == 0
 
 
 def test_warehouse_may_be_an_object_store_or_a_file_uri() -> None:

@@ -21,6 +21,7 @@ from airflow_provider_mzshare.control.catalog.objects.shown_names import known_a
 from airflow_provider_mzshare.control.catalog.objects.table_specs import valid_at, valid_spec
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.core.ticklog.state import Generation
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class CatalogMember:
 
 
 def members_of(session: Session, which: ColumnElement[bool], tick: int | ColumnElement[int]) -> Sequence[CatalogMember]:
-    """Tables, each in the one generation that ``which`` chooses and with its spec of a tick, oldest first."""
+    """Tables in the generations that ``which`` chooses, each with its spec of a tick, oldest first."""
     query = (
         select(TableRow, SpecRow, ItemRow, CollectionRow)
         .select_from(TableRow)
@@ -49,10 +50,11 @@ def members_of(session: Session, which: ColumnElement[bool], tick: int | ColumnE
         .join(CollectionRow, CollectionRow.table_id == TableRow.id)
         .where(which)
     )
-    found: dict[ItemId, tuple[TableRow, SpecRow, ItemRow, dict[str, CollectionRow]]] = {}
+    found: dict[Generation, tuple[TableRow, SpecRow, ItemRow, dict[str, CollectionRow]]] = {}
     for table, spec, item, collection in session.execute(query):
-        found.setdefault(table.id, (table, spec, item, {}))[3][collection.role] = collection
-    return [_member(*found[table_id]) for table_id in sorted(found, key=lambda table_id: int(table_id[1:]))]
+        one = table.id, collection.generation
+        found.setdefault(one, (table, spec, item, {}))[3][collection.role] = collection
+    return [_member(*found[one]) for one in sorted(found, key=lambda one: (int(one[0][1:]), one[1]))]
 
 
 def _member(table: TableRow, spec: SpecRow, item: ItemRow, collections: Mapping[str, CollectionRow]) -> CatalogMember:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from sqlalchemy import tuple_
 
 from airflow_provider_mzshare.control.catalog.damages import note_damage
 from airflow_provider_mzshare.control.catalog.database.clock import monotonic_ms, wall_ms
@@ -37,7 +39,16 @@ from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog import rules, tombstones
-from airflow_provider_mzshare.core.ticklog.state import Done, EndSeen, Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.state import (
+    Done,
+    EndSeen,
+    Generation,
+    Holder,
+    Lease,
+    Outcome,
+    SourceState,
+    Tick,
+)
 from airflow_provider_mzshare.core.ticklog.stores import TickStore
 from airflow_provider_mzshare.errors import Fenced
 
@@ -69,6 +80,13 @@ class CatalogTickStore(TickStore):
         at = open_tick(self._source_id) if tick is None else tick
         with self._catalog.read() as session:
             return members_of(session, current & (CollectionRow.generation == TableRow.generation), at)
+
+    def generations(self, wanted: Collection[Generation]) -> Sequence[CatalogMember]:
+        if not wanted:
+            return []
+        these = tuple_(CollectionRow.table_id, CollectionRow.generation).in_(sorted(wanted))
+        with self._catalog.read() as session:
+            return members_of(session, these, open_tick(self._source_id))
 
     def collections(self) -> Sequence[CollectionId]:
         """Of current generations only: a backfill looks after the generations that it fills."""
@@ -114,18 +132,30 @@ class CatalogTickStore(TickStore):
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def mint(self, holder: Holder, *, lower: Position, upper: Position, incarnation: str) -> Tick:
+    def mint(
+        self,
+        holder: Holder,
+        *,
+        lower: Position,
+        upper: Position,
+        incarnation: str,
+        indexed: Collection[Generation] | None = None,
+    ) -> Tick:
         with self._catalog.locked(self._source_id) as (session, state):
             now = self._clock()
-            minted = rules.mint(state, holder, lower=lower, upper=upper, incarnation=incarnation, now_ms=now)
+            minted = rules.mint(
+                state, holder, lower=lower, upper=upper, incarnation=incarnation, now_ms=now, indexed=indexed
+            )
             write_minted(session, state, minted, holder, now)
             return minted.tick
 
-    def mint_empty(self, holder: Holder, *, at: Position, incarnation: str) -> Tick:
+    def mint_empty(
+        self, holder: Holder, *, at: Position, incarnation: str, indexed: Collection[Generation] | None = None
+    ) -> Tick:
         """An empty tick, committed at once: every member is done, nothing is written for it."""
         with self._catalog.locked(self._source_id) as (session, state):
             now = self._clock()
-            minted = rules.mint(state, holder, lower=at, upper=at, incarnation=incarnation, now_ms=now)
+            minted = rules.mint(state, holder, lower=at, upper=at, incarnation=incarnation, now_ms=now, indexed=indexed)
             write_minted(session, state, minted, holder, now)
             state = rules.after_mint(state, minted)
             outcomes = {table_id: Done() for table_id in state.members}

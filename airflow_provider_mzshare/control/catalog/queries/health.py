@@ -23,10 +23,10 @@ class Verdict:
 
 
 def judge(source: SourceOverview, job_alive: bool | None) -> Verdict:
-    """As ``judge_source``. Of a source that runs well, the reason names tables that have stalled or are damaged."""
+    """As ``judge_source``. Of a source that runs well, the reason counts tables that do not, or that are slower."""
     verdict, job = judge_source(source, job_alive), source.job
     runs = job is not None and job.is_active and job_alive is not False and source.item.status != "stalled"
-    return _with_stalled_tables(verdict, source) if runs else verdict
+    return _with_slow_tables(_with_stalled_tables(verdict, source), source) if runs else verdict
 
 
 def judge_source(source: SourceOverview, job_alive: bool | None) -> Verdict:
@@ -74,6 +74,14 @@ def _with_stalled_tables(verdict: Verdict, source: SourceOverview) -> Verdict:
         return verdict
     told = "; ".join(f"{count} of {sum(source.tables.values())} tables {what}" for what, count in wrong.items())
     return replace(verdict, reason=told, hint=hints.command("status", str(QualifiedName(*source.item.name))))
+
+
+def _with_slow_tables(verdict: Verdict, source: SourceOverview) -> Verdict:
+    count = source.indexes_on_disk
+    if verdict.reason or not count:
+        return verdict
+    them = "the index of 1 keyed table is" if count == 1 else f"the indexes of {count} keyed tables are"
+    return replace(verdict, reason=f"{them} on disk, which is slower: MZSHARE_KEY_INDEX_MB is too small for all")
 
 
 def _stall_hint(reason: str | None, name: str) -> str:

@@ -61,6 +61,8 @@ class SourceOverview:
     """How many tables have each status; a damaged table is counted as damaged only."""
     job: Job | None
     """The newest of its ingestion app, running or ended."""
+    indexes_on_disk: int = 0
+    """Keyed tables whose index did not fit into the app's memory at the newest tick that had records."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,7 @@ class ArrivalOverview:
     """None when it has stalled."""
     job: Job | None
     """The running job of its backfill, else the newest one."""
+    keyed: bool = False
     samples: int = 0
     """Groups that the rate was measured in."""
     place: Place | None = None
@@ -117,6 +120,7 @@ def source_overview(session: Session, source_id: ItemId, *, now_ms: int | None =
         rate=rate_of(committed),
         tables=_statuses(session, source_id),
         job=jobs[0] if jobs else None,
+        indexes_on_disk=next((int(tick.stats.get("indexes_on_disk", 0)) for tick in committed if tick.stats), 0),
     )
 
 
@@ -197,6 +201,7 @@ def _arrival(
         rate=wrote.records * 1000 / wrote.busy_ms if wrote and wrote.busy_ms and wrote.records else None,
         backfill_id=table.backfill_id,
         job=jobs.get(table.backfill_id) if table.backfill_id else None,
+        keyed=table.keyed,
         samples=wrote.groups if wrote else 0,
     )
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -35,13 +34,12 @@ class Takes(Protocol):
 
 
 def build_index(
-    files: Iterable[FileRows], keys: Sequence[str], schema: pa.Schema, mirror: Mirror, folder: Path | None = None
+    files: Iterable[FileRows], keys: Sequence[str], schema: pa.Schema, mirror: Mirror, builder: IndexBuilder
 ) -> KeyIndex:
     """The index of all live rows, whose files are in the mirror afterwards.
 
-    :param schema: of the collection; a file may lack columns of it. :param folder: of an index in mapped files.
+    :param schema: of the collection; a file may lack columns of it.
     """
-    builder = IndexBuilder(folder)
     for file in files:
         add_file(file, keys, schema, mirror, builder)
     return builder.finish()

@@ -17,11 +17,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from airflow_provider_mzshare.storage.collections.vectors.memory import Share
 from airflow_provider_mzshare.storage.fanout.hashing import Words
 
 GONE = np.uint64(2**64 - 1)
 """No location: of a row that was taken away."""
 MAX_FILES = 2**32 - 1
+ENTRY_BYTES = 16
+"""A hash and a location."""
 _ROW_BITS = np.uint64(32)
 _ROW_MASK = np.uint64(2**32 - 1)
 _SMALL_RUN = 16_384
@@ -60,11 +63,15 @@ def rows_of(locations: Words) -> npt.NDArray[np.int64]:
 
 @dataclass(eq=False)
 class _Run:
-    """Sorted by hash. A location is overwritten in place. :param live: how many are not gone."""
+    """Sorted by hash. A location is overwritten in place.
+
+    :param live: how many are not gone. :param mapped: the arrays are files, not memory.
+    """
 
     hashes: Words
     locations: Words
     live: int
+    mapped: bool
 
     @property
     def size(self) -> int:
@@ -91,6 +98,11 @@ class _Run:
         self.live -= int(np.count_nonzero(self.locations[entries] == GONE))
 
 
+def place(folder: Path | None, share: Share | None, size: int) -> Path | None:
+    """Where arrays go: to the folder unless it is None, or the index may have ``size`` bytes of memory in all."""
+    return None if folder is None or (share is not None and share.takes(size)) else folder
+
+
 def _new_array(size: int, folder: Path | None) -> Words:
     """In memory, or in a mapped file without a name, which ends with the process however that ends."""
     if folder is None or not size:
@@ -102,10 +114,12 @@ def _new_array(size: int, folder: Path | None) -> Words:
 
 
 class KeyIndex:
-    """:param folder: where the arrays are mapped files; None: they are in memory."""
+    """:param folder: where the arrays are mapped files; None: they are in memory.
+    :param share: of the memory. An array is a file where it does not fit, and memory again once it is merged and fits.
+    """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None = None, share: Share | None = None) -> None:
+        self._folder, self._share = folder, share
         self._held: list[_Run] | None = []
 
     @property
@@ -120,17 +134,23 @@ class KeyIndex:
 
     @property
     def memory_bytes(self) -> int:
-        return self._bytes() if self._folder is None else 0
+        return self._bytes(mapped=False)
 
     @property
     def disk_bytes(self) -> int:
-        return 0 if self._folder is None else self._bytes()
+        return self._bytes(mapped=True)
 
-    def _bytes(self) -> int:
-        return sum(run.hashes.nbytes + run.locations.nbytes for run in self._held or ())
+    def _bytes(self, *, mapped: bool) -> int:
+        return sum(ENTRY_BYTES * run.size for run in self._held or () if run.mapped == mapped)
 
     def close(self) -> None:
         self._held = None
+        self._settle()
+
+    def _settle(self) -> None:
+        """Runs that were merged into another have given their memory back."""
+        if self._share is not None:
+            self._share.takes(self.memory_bytes)
 
     # ── by hash ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,7 +275,8 @@ class KeyIndex:
     # ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _new_run(self, size: int) -> _Run:
-        return _Run(_new_array(size, self._folder), _new_array(size, self._folder), size)
+        folder = place(self._folder, self._share, self.memory_bytes + ENTRY_BYTES * size)
+        return _Run(_new_array(size, folder), _new_array(size, folder), size, mapped=folder is not None)
 
     def _tidy(self) -> None:
         """Merge young runs into older ones, and leave out what is gone where that is most of a run."""
@@ -266,6 +287,7 @@ class KeyIndex:
         runs[:] = [run for run in runs if run.size]
         while len(runs) > 1 and runs[-2].size <= max(_SMALL_RUN, _GROWTH * runs[-1].size):
             runs[-2:] = [self._merged(*runs[-2:])]
+        self._settle()
 
     def _merged(self, old: _Run, young: _Run) -> _Run:
         """The live entries of both, a part of the old one at a time."""
@@ -306,10 +328,14 @@ class IndexBuilder:
 
     Rows come in any order. A part of them is put in the order of the first bits of their hashes and stored; in the end
     each bucket, which is what all parts have under the same first bits, is sorted by itself.
+
+    :param share: of the memory, which the index keeps. :param rows: how many rows will come, as far as that is known.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None = None, share: Share | None = None, rows: int = 0) -> None:
+        self._index = KeyIndex(folder, share)
+        # The parts are still there while the index is made of them.
+        self._folder = place(folder, share, 2 * ENTRY_BYTES * rows)
         self._waiting: list[tuple[Words, Words]] = []
         self._rows = 0
         self._parts: list[tuple[Words, Words, Places]] = []
@@ -336,8 +362,9 @@ class IndexBuilder:
         if self._rows:
             self._store()
         self._waiting, parts, self._parts = [], self._parts, []
-        index = KeyIndex(self._folder)
+        index = self._index
         if not parts:
+            index._settle()
             return index
         run = index._new_run(sum(hashes.size for hashes, _, _ in parts))
         done = 0
@@ -349,4 +376,5 @@ class IndexBuilder:
             run.hashes[done:end], run.locations[done:end] = hashes[order], locations[order]
             done = end
         index._runs.extend([run] if run.size else [])
+        index._settle()
         return index

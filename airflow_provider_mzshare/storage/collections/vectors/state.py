@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.key_index import Move, Seen, index_move
 from airflow_provider_mzshare.core.ticklog.log_upkeep import log_part
 from airflow_provider_mzshare.storage.collections import log as deltalog
@@ -28,9 +30,10 @@ from airflow_provider_mzshare.storage.collections.vectors import key_hashes as h
 from airflow_provider_mzshare.storage.collections.vectors.bitmaps import bitmap_of, read_vector, rows_of
 from airflow_provider_mzshare.storage.collections.vectors.building import FileRows, add_file, build_index
 from airflow_provider_mzshare.storage.collections.vectors.files import read_rows
-from airflow_provider_mzshare.storage.collections.vectors.index import KeyIndex, files_of, locations_of
+from airflow_provider_mzshare.storage.collections.vectors.index import IndexBuilder, KeyIndex, files_of, locations_of
 from airflow_provider_mzshare.storage.collections.vectors.index import rows_of as rows_at
 from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles, files_at
+from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory, Share
 from airflow_provider_mzshare.storage.collections.vectors.mirror import Mirror
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
 
@@ -71,17 +74,22 @@ class _Held:
     done: Rewritten
 
 
+class Interrupted(Exception):
+    """Whoever asked for the index does not want it any more."""
+
+
 class KeyState:
-    """Use it from one thread at a time.
+    """Use it from one thread at a time; ``interrupt`` is for any thread.
 
     :param folder: of the job's own, made here and removed by ``close``.
     :param keys: the columns that make a row's key.
-    :param mapped: keep the index in files that are mapped, not in memory.
+    :param share: of the memory. Where it is too small the index is in files that are mapped. None: all that it needs.
     """
 
-    def __init__(self, folder: Path, keys: Sequence[str], *, mapped: bool = False) -> None:
-        self._folder, self._keys, self._mapped = folder, tuple(keys), mapped
+    def __init__(self, folder: Path, keys: Sequence[str], share: Share | None = None) -> None:
+        self._folder, self._keys, self._share = folder, tuple(keys), share or IndexMemory().share()
         self._made, self._next = 0, count()
+        self._interrupted = False
         self._forget()
 
     def _forget(self) -> None:
@@ -103,12 +111,18 @@ class KeyState:
     def keys_known(self) -> int:
         return len(self._index) if self._index is not None else 0
 
+    @property
+    def disk_bytes(self) -> int:
+        """Of the part of the index that does not fit into the memory."""
+        return self._index.disk_bytes if self._index is not None else 0
+
     def drop(self) -> None:
         """It is not known to be right any more: the next ``bring_to`` makes it anew."""
         for part in (self._index, self._mirror):
             if part is not None:
                 part.close()
         self._forget()
+        self._share.takes(0)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     close = drop
@@ -181,21 +195,41 @@ class KeyState:
 
     def _rebuild(self, collection: Collection, target: int) -> None:
         self.drop()
+        began = time.monotonic()
         found = files_at(collection)
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir(parents=True)
         self._mirror = Mirror(folder)
         self._bitmaps = {file.path: self._vector(collection, file) for file in found.files.values()}
-        rows = self._rows(collection, list(found.files.values()))
-        self._index = build_index(rows, self._keys, collection.schema, self._mirror, folder if self._mapped else None)
+        files = list(found.files.values())
+        builder = IndexBuilder(folder, self._share, rows=_live_rows(files))
+        rows = self._rows(collection, files)
+        self._index = build_index(rows, self._keys, collection.schema, self._mirror, builder)
         self.files = found
-        log.info("%s: the index of version %s has %s keys", collection.collection_id, target, self.keys_known)
+        self._tell_made(collection.collection_id, time.monotonic() - began)
+
+    def _tell_made(self, name: CollectionId, seconds: float) -> None:
+        told = f"{name}: the index of version {self.version} has {self.keys_known:,} keys, made in {seconds:.2f} s"
+        if self.disk_bytes:
+            log.warning("%s, on disk, which is slower: MZSHARE_KEY_INDEX_MB is too small for it", told)
+        else:
+            log.info("%s", told)
 
     def _rows(self, collection: Collection, files: Iterable[LiveFile]) -> Iterator[FileRows]:
         for file in files:
-            batches = read_rows(collection.uri, collection.filesystem, file.path)
+            batches = self._unless_interrupted(read_rows(collection.uri, collection.filesystem, file.path))
             yield FileRows(self._number(file.path), batches, rows_of(self.bitmap(file.path)))
+
+    def _unless_interrupted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if self._interrupted:
+                raise Interrupted
+            yield batch
+
+    def interrupt(self) -> None:
+        """Nobody wants it any more: reading files for it ends, now and later, by ``Interrupted``."""
+        self._interrupted = True
 
     def _parts(self) -> tuple[KeyIndex, Mirror]:
         if self._index is None or self._mirror is None:
@@ -317,3 +351,8 @@ class KeyState:
     def bitmap(self, path: str) -> BitMap:
         """The rows of a file that are taken away."""
         return self._bitmaps.get(path) or BitMap()
+
+
+def _live_rows(files: Iterable[LiveFile]) -> int:
+    """As far as the log says; a row takes a byte at least."""
+    return sum((file.size if file.rows is None else file.rows) - file.deleted for file in files)

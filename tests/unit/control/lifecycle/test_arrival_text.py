@@ -58,6 +58,8 @@ def test_one_that_has_caught_up_says_what_it_waits_for() -> None:
     verdict = judge_arrival(replace(caught_up, status="converging"), source(), True, "public.t")
     assert verdict.reason.endswith("50,000 offsets, the next tick makes it live")
     assert verdict.hint == ""
+    indexed = judge_arrival(replace(caught_up, status="converging", keyed=True), source(), True, "public.t")
+    assert indexed.reason.endswith("50,000 offsets, a tick makes it live once its index is made")
 
 
 def test_what_the_log_gains_meanwhile_is_counted() -> None:

@@ -139,6 +139,17 @@ def test_stalled_tables_are_told_by_a_source_that_goes_on() -> None:
     assert judge(overview(job=trouble, tables={"stalled": 1}), True).reason == "Kafka does not answer."
 
 
+def test_indexes_on_disk_are_told_unless_something_is_worse() -> None:
+    verdict = judge(overview(indexes_on_disk=1), True)
+    assert verdict.health == "running"
+    assert verdict.reason == (
+        "the index of 1 keyed table is on disk, which is slower: MZSHARE_KEY_INDEX_MB is too small for all"
+    )
+    assert judge(overview(indexes_on_disk=2), True).reason.startswith("the indexes of 2 keyed tables are on disk")
+    assert judge(overview(indexes_on_disk=1, tables={"stalled": 1}), True).reason == "1 of 1 tables stalled"
+    assert judge(overview(indexes_on_disk=1), False).health == "lost"
+
+
 @pytest.mark.parametrize(
     ("item", "job"),
     [

@@ -228,6 +228,52 @@ def test_nothing_else_is_waited_for(state: SourceState) -> None:
     assert not backfill_rules.awaited(state)
 
 
+# ── indexes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def keyed(one: TableState) -> TableState:
+    return replace(one, keyed=True)
+
+
+def test_a_keyed_table_is_cut_over_only_when_the_app_has_its_index() -> None:
+    """Of a new generation it needs that one's, not the index of the current one."""
+    new = replace(keyed(table(U2, "converging", got=4)), generation=2)
+    state = source(keyed(table(U2, "live", got=4)), keyed(table(U3, "converging", got=4)), replacements={U2: new})
+    for indexed, joins, swaps in (
+        ((), [], []),
+        ({(U2, 1)}, [], []),
+        ({(U3, 1)}, [U3], []),
+        ({(U2, 2), (U3, 1)}, [U3], [U2]),
+        (None, [U3], [U2]),
+    ):
+        assert [t.table_id for t in rules.joining(state, indexed)] == joins
+        assert [t.table_id for t in rules.swapping(state, indexed)] == swaps
+        assert backfill_rules.completes_cutover(state, indexed) is bool(joins or swaps)
+        minted = rules.mint(state, P, lower=AT[4], upper=AT[4], incarnation="id-1", now_ms=9000, indexed=indexed)
+        assert (list(minted.joins), list(minted.swaps)) == (joins, swaps)
+
+
+def test_an_index_is_nothing_to_tables_whose_rows_never_change_or_that_have_none_yet() -> None:
+    tables = table(U3, "converging", got=4), keyed(table(U4, "created", got=4))
+    assert [t.table_id for t in rules.joining(source(*tables), ())] == [U3, U4]
+
+
+def test_no_tick_waits_for_the_backfill_of_a_table_that_could_not_be_cut_over() -> None:
+    state = source(keyed(table(U3, "converging", got=3)), table(U4, "converging", got=3, backfill=B2))
+    assert set(backfill_rules.awaited(state, ())) == {B2}
+    assert set(backfill_rules.awaited(state, {(U3, 1)})) == {B1, B2}
+
+
+def test_indexes_are_made_for_keyed_members_and_for_those_that_converge() -> None:
+    new = replace(keyed(table(U2, "converging", got=4)), generation=2)
+    state = source(
+        keyed(table(U2, "live", got=4)), keyed(table(U3, "backfilling", got=4)), table(U4, "converging", got=4),
+        replacements={U2: new}, members=frozenset({U2}),
+    )  # fmt: skip
+    assert backfill_rules.converging_keyed(state) == {(U2, 2)}
+    assert backfill_rules.to_index(state) == {(U2, 1), (U2, 2)}
+
+
 def test_an_empty_tick_would_complete_a_cutover_where_a_table_stands_at_the_end() -> None:
     assert backfill_rules.completes_cutover(source(table(U3, "converging", got=4)))
     new = replace(table(U2, "converging", got=4), generation=2)

@@ -51,6 +51,24 @@ class World:
             self.now += 1
 
 
+def test_it_does_not_wait_for_a_table_whose_index_is_still_made() -> None:
+    world = World()
+    ready: set[tuple[ItemId, int]] = set()
+    world.state = replace(world.state, tables={T: replace(world.state.tables[T], keyed=True)})
+    world.waiting = Convergence(
+        world.load,
+        JobId("ingest-1"),
+        lease_seconds=2.0,
+        indexed=lambda: ready,
+        clock=lambda: world.now,
+        sleep=world.sleep,
+    )
+    world.live()
+    assert world.waiting.wait(0.25) == 0.0
+    ready.add((T, 1))
+    assert world.waiting.wait(0.25) > 0.2
+
+
 def test_it_waits_until_the_backfill_has_the_tick() -> None:
     world = World()
     world.live()
