@@ -160,7 +160,7 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
 
 
 def state_of(scene: Scene) -> KeyState:
-    return scene.states._states[NAME]
+    return scene.states._states[NAME].state
 
 
 def test_a_tick_is_one_commit_of_what_has_changed(walk: Walk) -> None:
