@@ -34,8 +34,9 @@ Values = dict[str, int]
 class Walk:
     """A table that adds up the numbers of a key: whatever is applied twice, or to the wrong row, shows."""
 
-    def __init__(self, root: Path, seed: int, keys: int = 12) -> None:
-        self.scene, self.random, self.keys = adding(root, vectors=True), random.Random(seed), keys
+    def __init__(self, folder: Path, seed: int, keys: int = 12, *, warehouse: str | None = None) -> None:
+        self.scene = adding(folder, vectors=True, warehouse=warehouse)
+        self.random, self.keys = random.Random(seed), keys
         self.tick, self.now = 0, {}
         self.at: dict[int, Values] = {0: {}}
         """What each version holds that some tick has made."""
