@@ -37,20 +37,25 @@ Record = tuple[int, int, bytes | None, bytes | None]
 
 
 class Scene:
-    """One collection, its plan, and what a dict says that it holds."""
+    """One collection, its plan, and what a dict says that it holds.
+
+    :param folder: of this process. :param warehouse: an object store; None: the folder is the warehouse, too.
+    """
 
     def __init__(
         self,
-        root: Path,
+        folder: Path,
         member: MemberPlan | None = None,
         *,
         vectors: bool = True,
         memory: IndexMemory | None = None,
+        warehouse: str | None = None,
     ) -> None:
-        self.root, self.states = str(root), KeyStates(root / "scratch", memory)
-        (root / "errors").mkdir(parents=True)
+        self.root, self.states = warehouse or str(folder), KeyStates(folder / "scratch", memory)
+        if warehouse is None:
+            (folder / "errors").mkdir(parents=True)
         plain = MemberPlan("u1", format_target("text"), (), (("key", "key"),), "", "", envelope=UPSERT, keys=("key",))
-        self.member = replace(member or plain, data_path=str(root / NAME), errors_path=str(root / "errors"))
+        self.member = replace(member or plain, data_path=f"{self.root}/{NAME}", errors_path=f"{self.root}/errors")
         create_collection(self.root, NAME, self.member.schema, keys=self.member.keys, vectors=vectors)
         self.collection = self.opened()
         self.offsets = [0, 0]
@@ -330,12 +335,12 @@ class Adds:
 ADDS = Adds()
 
 
-def adding(root: Path, *, vectors: bool, memory: IndexMemory | None = None) -> Scene:
+def adding(folder: Path, *, vectors: bool, memory: IndexMemory | None = None, warehouse: str | None = None) -> Scene:
     member = MemberPlan(
         "u1", format_target("json"), (("n", "numeric(38,0)"),), (("key", "key"),), "", "",
         envelope=f"{__name__}:ADDS", keys=("key",),
     )  # fmt: skip
-    return Scene(root, member, vectors=vectors, memory=memory)
+    return Scene(folder, member, vectors=vectors, memory=memory, warehouse=warehouse)
 
 
 @pytest.mark.parametrize("seed", range(6))

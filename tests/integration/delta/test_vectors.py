@@ -35,8 +35,16 @@ Values = dict[str, int]
 class Walk:
     """A table that adds up the numbers of a key: whatever is applied twice, or to the wrong row, shows."""
 
-    def __init__(self, root: Path, seed: int, keys: int = 12, memory: IndexMemory | None = None) -> None:
-        self.scene = adding(root, vectors=True, memory=memory)
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        keys: int = 12,
+        memory: IndexMemory | None = None,
+        *,
+        warehouse: str | None = None,
+    ) -> None:
+        self.scene = adding(folder, vectors=True, memory=memory, warehouse=warehouse)
         self.random, self.keys = random.Random(seed), keys
         self.tick, self.now = 0, {}
         self.at: dict[int, Values] = {0: {}}

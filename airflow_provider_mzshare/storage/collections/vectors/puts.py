@@ -38,7 +38,11 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\bOs \{\s*code: (\d+)")
 """The system's number, in either of the two ways in which obstore's messages show it."""
-_NUMBERS: dict[type[BaseError], int] = {NotFoundError: errno.ENOENT, PermissionDeniedError: errno.EACCES}
+_NUMBERS: dict[type[Exception], int] = {
+    NotFoundError: errno.ENOENT,
+    PermissionDeniedError: errno.EACCES,
+    NotImplementedError: errno.ENOTSUP,
+}
 
 
 def put_entry(uri: str, version: int, content: bytes) -> Answer:
@@ -206,7 +210,7 @@ def _store(uri: str) -> ObjectStore:
 def _as_os_errors(place: str) -> Iterator[None]:
     try:
         yield
-    except BaseError as error:
+    except (BaseError, NotImplementedError) as error:
         # The rest of the message is a dump of the library's own values.
         said = str(error).partition("\n\nDebug source")[0]
         found = _SYSTEM_ERROR.search(str(error))
