@@ -211,18 +211,16 @@ def _insist(
         if attempt == WRITES:
             content.let_go(collection, failures)
             break
-        noted = content.noted(metadata)
         try:
-            version = content.put(collection, mz_timestamp, noted)
+            version = content.put(collection, mz_timestamp, noted := content.noted(metadata))
         except FilesTooOld:
             raise
         except Exception as error:  # noqa: BLE001  whatever it says, only the log knows whether the commit is there
             failures.append(error)
             sent = Sent(collection.delta_version + 1, "unclear")
         else:
-            if version is not None:
-                return CommitResult(version, False, stamped(mz_timestamp, noted))
-            return _carried(collection, mz_timestamp, already=False)
+            known = None if version is None else CommitResult(version, False, stamped(mz_timestamp, noted))
+            return known or _carried(collection, mz_timestamp, already=False)
     raise _unclear(collection, mz_timestamp, failures) from failures[-1]
 
 

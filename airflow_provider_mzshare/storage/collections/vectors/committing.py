@@ -166,13 +166,9 @@ def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritte
         state.bring_to(collection)
     newest = state.files if state is not None and state.files is not None else files_at(collection)
     live = newest.files
-    gone = rows_to_carry(done.inputs, {path: state.bitmap(path) if state else BitMap() for path in live})
-    # Files that no entry names are removed when they are old: these must be named before, or never.
-    is_old = any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs)
-    if gone is None or is_old or (state is not None and not state.is_mirrored(done)):
-        if state is not None:
-            state.discard(done)
-        _discard(collection, [file.path for file in done.outputs])
+    gone = _gone_since(done, live, state)
+    if gone is None:
+        _drop(collection, state, done)
         return False
     carried = done.carried(gone)
     outputs, paths = _outputs(collection, done, carried)
@@ -198,6 +194,22 @@ def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritte
     crashpoint("compaction_put")
     checkpoint(collection, version)
     return True
+
+
+def _drop(collection: Collection, state: KeyState | None, done: Rewritten) -> None:
+    if state is not None:
+        state.discard(done)
+    _discard(collection, [file.path for file in done.outputs])
+
+
+def _gone_since(done: Rewritten, live: Mapping[str, LiveFile], state: KeyState | None) -> Mapping[str, BitMap] | None:
+    """By input, the rows that were taken away since it was read; None if the compaction does not stand."""
+    # Files that no entry names are removed when they are old: these must be named before, or never.
+    if any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs):
+        return None
+    if state is not None and not state.is_mirrored(done):
+        return None
+    return rows_to_carry(done.inputs, {path: state.bitmap(path) if state else BitMap() for path in live})
 
 
 def _outputs(
