@@ -90,7 +90,7 @@ def read_again_and_again(path: Path, spark: SparkSession, *, rounds: int, commit
 
 @pytest.mark.parametrize(
     ("rounds", "commits"),
-    [(1, 1), pytest.param(10, COMPACTED_AFTER + 10, marks=pytest.mark.full(seconds=240))],
+    [(1, 3), pytest.param(10, COMPACTED_AFTER + 10, marks=pytest.mark.full(seconds=240))],
     ids=["few", "many"],
 )
 @pytest.mark.timeout(1200)
