@@ -83,7 +83,8 @@ def test_spark_refuses_old_ticks_by_itself_and_our_frames_have_them(spark: Spark
         assert spark.conf.get(SPARKS_LIMIT) == "true"
 
 
-@pytest.mark.parametrize("switched_off", [True, pytest.param(False, marks=pytest.mark.full(seconds=60))])
+@pytest.mark.full(seconds=20)
+@pytest.mark.parametrize("switched_off", [True, False])
 def test_a_checkpoint_of_spark_takes_no_old_entries_because_the_table_says_so(
     patient: SparkSession, history: History, switched_off: bool
 ) -> None:

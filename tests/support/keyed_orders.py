@@ -52,8 +52,7 @@ def go_through(history: History, order: Sequence[str], spark: SparkSession | Non
 
 def compare(history: History, looks: Mapping[str, Look], spark: SparkSession | None) -> None:
     """Now and as of three earlier ticks, also by readers that were opened earlier, and the changes in between."""
-    versions = (None, *history.earlier())
-    check_rows(history, *versions, spark=spark)
+    check_rows(history, None, *history.earlier(), spark=spark)
     for name, look in looks.items():
         if name != "Spark" or spark is not None:
             same(look(), history.rows(history.held), name, "held")
