@@ -126,13 +126,12 @@ def whole(side: str, kafka: EmbeddedKafka, keys: int, changes: int, ticks: int) 
 def _ours(task: Task, kafka: EmbeddedKafka, keys: int, drawn: Changes, *, vectors: bool) -> Cost:
     ours = OursKeyed(task, kafka, keys, vectors=vectors)
     watched = Watched(ours.path)
-    pid = ours.start()
-    while not ours.is_done():
-        watched.look(pid)
-        time.sleep(EVERY_SECONDS)
-    watched.look(pid)
-    after = statistics.median(ours.commit_seconds()[WARM:])
-    ours.end()
+    with ours:
+        while not ours.is_done():
+            watched.look(ours.pid)
+            time.sleep(EVERY_SECONDS)
+        watched.look(ours.pid)
+        after = statistics.median(ours.commit_seconds()[WARM:])
     _check(ours.path.parent, ours.name, drawn)
     return watched.cost(after)
 

@@ -62,16 +62,10 @@ class OursKeyed:
         self.name = filled(self.stack, "t0", keys, vectors=vectors)
         with self.stack.upstream(task.topic) as upstream:
             self._end = upstream.end_offsets()
-        self.pid = 0
 
     @property
     def path(self) -> Path:
         return self.stack.warehouse / self.name
-
-    def start(self) -> int:
-        self._handle = self.stack.launch(self._source)
-        self.pid = self._handle.pid
-        return self.pid
 
     def is_done(self) -> bool:
         assert self.stack.launcher.status(self._handle) == "alive", self.stack.log(self._handle)
@@ -83,7 +77,16 @@ class OursKeyed:
         found = self.stack.tick_stats(self._source)
         return [each["commit_ms"] / 1000 for each in found if "commit_ms" in each]
 
-    def end(self) -> None:
+    def __enter__(self) -> OursKeyed:
+        """The app starts."""
+        self._handle = self.stack.launch(self._source)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
         self.stack.launcher.request_stop(self._handle)
         wait_until(lambda: self.stack.launcher.status(self._handle) == "gone", 60, "the app's end")
         self.stack.catalog.close()
+
+    @property
+    def pid(self) -> int:
+        return self._handle.pid
