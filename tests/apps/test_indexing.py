@@ -38,7 +38,7 @@ def test_an_app_has_the_indexes_of_its_tables_before_it_has_spark(stack: Stack, 
         produce(kafka, topic, sent(drawn(seed, tables[1].shape, ticks=3)))  # type: ignore[attr-defined]
         handle = stack.launch(source)
         try:
-            stack.wait_caught_up(source, [table.name for table in tables], timeout=120)
+            stack.wait_caught_up(source, [table.name for table in tables], timeout=240)
         finally:
             stack.launcher.kill(handle)
     lines = log_of(handle, stack)

@@ -153,6 +153,20 @@ def test_a_commit_waits_for_its_own_index_and_takes_what_was_made(
     assert values(two.scene) == {"a": "2", "b": "2"}
 
 
+def test_it_is_not_ready_while_it_follows_an_entry_that_takes_long(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    two.commit("a")
+    two.bring()
+    wait_until(lambda: two.indexing.is_ready(NAME), 10, "it to be ready")
+    two.commit("b")
+    with monkeypatch.context() as patch:
+        slow = Slow(patch)
+        two.indexing.want([NAME])
+        assert slow.reached.wait(10)
+        wait_until(lambda: not two.indexing.is_ready(NAME), 10, "it not to be ready")
+        slow.go_on.set()
+        wait_until(lambda: two.indexing.is_ready(NAME), 10, "it to be ready again")
+
+
 def test_what_leaves_while_it_is_made_is_let_go_without_a_wait_and_leaves_nothing(
     two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
