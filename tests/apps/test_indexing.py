@@ -10,6 +10,9 @@ import pytest
 
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.base import Handle
+from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus
+from airflow_provider_mzshare.control.supervision.status import StatusReader
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from tests.support.kafka import create_topic, produce
 from tests.support.keyed_cases import SHAPES, drawn
@@ -24,27 +27,35 @@ def keyed(name: str) -> KeyedTable:
     return KeyedTable(name, shape=SHAPES["composite inline"])
 
 
-def log_of(handle: Handle, stack: Stack) -> list[str]:
-    """The newest job's."""
-    newest = max((stack.folder / "jobs").iterdir(), key=lambda folder: folder.stat().st_mtime)
-    return Path(newest, LOG_FILE).read_text(encoding="utf-8").splitlines()
+def log_of(handle: Handle) -> list[str]:
+    return Path(handle.folder, LOG_FILE).read_text(encoding="utf-8").splitlines()
+
+
+def status(stack: Stack) -> SourceStatus:
+    with stack.catalog.read() as session:
+        (source,) = items.list_sources(session)
+    return StatusReader(stack.catalog, stack.launchers).source(source)[0]
 
 
 def test_an_app_has_the_indexes_of_its_tables_before_it_has_spark(stack: Stack, kafka: EmbeddedKafka) -> None:
+    """The second one may not keep any of them in memory."""
     topic = create_topic(kafka, 3)
     tables = [PLAIN, keyed("one"), keyed("two")]
     source = stack.create("events", topic, tables)
-    for seed in range(2):
+    for seed, limit in enumerate((None, 0)):
         produce(kafka, topic, sent(drawn(seed, tables[1].shape, ticks=3)))  # type: ignore[attr-defined]
-        handle = stack.launch(source)
+        handle = stack.launch(source, key_index_mb=limit)
         try:
-            stack.wait_caught_up(source, [table.name for table in tables], timeout=120)
+            stack.wait_caught_up(source, [table.name for table in tables], timeout=240)
+            told = status(stack).reason
         finally:
             stack.launcher.kill(handle)
-    lines = log_of(handle, stack)
+    lines = log_of(handle)
     made = [number for number, line in enumerate(lines) if MADE in line]
     held = next(number for number, line in enumerate(lines) if re.search(r"holds \S+, epoch", line))
     assert len(made) == 2
+    assert all("on disk" in lines[number] for number in made)
+    assert told.startswith("the indexes of 2 keyed tables are on disk, which is slower")
     assert max(made) < held, "both were there before anything could be committed"
     for table in tables[1:]:
         check_keyed(stack, source, table)  # type: ignore[arg-type]

@@ -284,10 +284,15 @@ class Stack:
             app.stop()
 
     def launch(
-        self, source_id: ItemId, *, master: str = "local[2]", spark_conf: Mapping[str, str] | None = None
+        self,
+        source_id: ItemId,
+        *,
+        master: str = "local[2]",
+        spark_conf: Mapping[str, str] | None = None,
+        key_index_mb: int | None = None,
     ) -> Handle:
         """Detached, as a user would."""
-        return self._launch("ingest", source_id, None, master, spark_conf or {})
+        return self._launch("ingest", source_id, None, master, spark_conf or {}, key_index_mb)
 
     def launch_backfill(self, name: str, *, master: str = "local[2]") -> Handle:
         """The backfill that brings a table up, detached and at low priority."""
@@ -300,6 +305,7 @@ class Stack:
         backfill_id: BackfillId | None,
         master: str,
         spark_conf: Mapping[str, str],
+        key_index_mb: int | None = None,
     ) -> Handle:
         job_id = new_job_id(kind)
         folder = self.folder / "jobs" / job_id
@@ -329,6 +335,7 @@ class Stack:
                 lease_seconds=self.lease_seconds,
                 heartbeat_seconds=self.heartbeat_seconds,
                 spark_conf=dict(spark_conf),
+                key_index_mb=key_index_mb,
                 jars=[str(jar) for jar in jars.spark_jars(jars.default_folder())],
             )
         )

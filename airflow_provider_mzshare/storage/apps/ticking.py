@@ -72,12 +72,10 @@ class Ticking:
             reader=reader,
         )
         self._settings, self._announced = store.settings(), False
-        self._arrivals = IndexedArrivals(store, indexing)
-        self._convergence = Convergence(
-            store.load, holder.job_id, lease_seconds=lease_seconds, indexed=self._arrivals.ready
-        )
+        self._arrivals = coming = IndexedArrivals(store, indexing)
+        self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds, indexed=coming.ready)
         self._lock, self._last_tick = threading.Lock(), time.monotonic()
-        self._pass, self._passes = 0, 0
+        self._pass, self._passes, self.committed = 0, 0, 0
         """The number of the query that may mint, 0 while none may; and how many queries were started."""
         self._failure: BaseException | None = None
         self._at = Position()
@@ -85,7 +83,6 @@ class Ticking:
         self._known: frozenset[CollectionId] = frozenset()
         self._to_spare: int | None = None
         """A tick whose last attempt failed because of the storage; the catalog still counts that attempt."""
-        self.committed = 0
 
     def close(self) -> None:
         self._executor.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,6 +17,9 @@ from airflow_provider_mzshare.storage.collections.collection import Collection, 
 from airflow_provider_mzshare.storage.collections.vectors.state import Interrupted
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
+
+SHORT_SECONDS = 0.3
+"""An entry may take as long to follow as the index to be made: so it is with a compaction. No tick waits for that."""
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +33,8 @@ class Indexing:
         self._asked: set[CollectionId] = set()
         self._ready: set[CollectionId] = set()
         self._ended = False
+        self._doing: tuple[CollectionId | None, float] = (None, 0.0)
+        """What is being made or brought on, and since when."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="mzshare-index")
 
     def want(self, names: Iterable[CollectionId]) -> None:
@@ -41,14 +47,15 @@ class Indexing:
 
     def is_ready(self, name: CollectionId) -> bool:
         """It was made and is at most a few entries behind; or there is none to be waited for."""
-        return name in self._ready
+        doing, since = self._doing
+        return name in self._ready and not (doing == name and time.monotonic() - since > SHORT_SECONDS)
 
     def forget(self, name: CollectionId) -> None:
         """Nobody will commit to it."""
         with self._guard:
             self._asked.discard(name)
         self._ready.discard(name)
-        self.states.let_go(name)
+        self.states.forget(name)
 
     def close(self) -> None:
         with self._guard:
@@ -62,6 +69,7 @@ class Indexing:
             if self._ended or name not in self._asked:
                 return
             self._asked.discard(name)
+        self._doing = name, time.monotonic()
         try:
             if collection_exists(self._root, name):
                 self.states.bring(Collection.open(self._root, name))
@@ -73,4 +81,6 @@ class Indexing:
                 # It may go by: the next look tries again, and nobody waits for it in a tick meanwhile.
                 self._ready.discard(name)
                 return
+        finally:
+            self._doing = None, 0.0
         self._ready.add(name)

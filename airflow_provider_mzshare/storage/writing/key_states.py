@@ -106,9 +106,16 @@ class KeyStates:
         with self._guard:
             others = [name for name, kept in self._states.items() if kept.is_taken and name not in names]
         for name in others:
-            self.let_go(name)
+            self._let_go(name)
 
-    def let_go(self, name: CollectionId) -> None:
+    def forget(self, name: CollectionId) -> None:
+        """Nobody will commit to it. One that is taken stays until ``keep``: a commit may use it at this moment."""
+        with self._guard:
+            kept = self._states.get(name)
+        if kept is not None and not kept.is_taken:
+            self._let_go(name)
+
+    def _let_go(self, name: CollectionId) -> None:
         with self._guard:
             kept = self._states.pop(name, None)
         if kept is not None:
@@ -128,7 +135,7 @@ class KeyStates:
     def close(self) -> None:
         """No thread uses any of them."""
         for name in list(self._states):
-            self.let_go(name)
+            self._let_go(name)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def interrupt(self) -> None:

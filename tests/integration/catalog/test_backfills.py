@@ -241,6 +241,8 @@ def test_a_replacement_is_swapped_in_at_the_cutover_and_old_answers_stay(catalog
     fill.group(4, 1, early, rows=1)
     assert arm(catalog, early)
     assert log.member(early).data == old.data
+    both = log.store.generations({(early, 1), (early, 2)})
+    assert [(one.generation, one.data) for one in both] == [(1, old.data), (2, new.data)]
     cut = log.mint()
     assert log.member(early).data == new.data
     log.commit(cut)

@@ -8,9 +8,11 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from airflow_provider_mzshare.storage.collections.collection import Collection
+from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
 from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
 from airflow_provider_mzshare.storage.writing.indexing import Indexing
@@ -151,6 +153,37 @@ def test_a_commit_waits_for_its_own_index_and_takes_what_was_made(
     assert made(caplog) == ["mzshare-index_0"]
     assert "the commit waited" in caplog.text
     assert values(two.scene) == {"a": "2", "b": "2"}
+
+
+def test_nobody_waits_for_the_index_of_another_table(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    two.commit("a")
+    name, member = CollectionId("u2-keyed"), two.scene.member
+    create_collection(two.scene.root, name, member.schema, keys=member.keys)
+    other = Collection.open(two.scene.root, name)
+    with monkeypatch.context() as patch:
+        slow = Slow(patch)
+        two.indexing.want([NAME, name])
+        assert slow.reached.wait(10)
+        rows = two.indexing.states.rows_of(other)
+        found = rows.before(other, pa.table({"key": ["a"]}), member.schema)
+        assert not two.indexing.is_ready(NAME), "it is still made"
+        slow.go_on.set()
+    assert found.num_rows == 0
+    wait_until(lambda: two.indexing.is_ready(NAME) and two.indexing.is_ready(name), 10, "both")
+
+
+def test_it_is_not_ready_while_it_follows_an_entry_that_takes_long(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    two.commit("a")
+    two.bring()
+    wait_until(lambda: two.indexing.is_ready(NAME), 10, "it to be ready")
+    two.commit("b")
+    with monkeypatch.context() as patch:
+        slow = Slow(patch)
+        two.indexing.want([NAME])
+        assert slow.reached.wait(10)
+        wait_until(lambda: not two.indexing.is_ready(NAME), 10, "it not to be ready")
+        slow.go_on.set()
+        wait_until(lambda: two.indexing.is_ready(NAME), 10, "it to be ready again")
 
 
 def test_what_leaves_while_it_is_made_is_let_go_without_a_wait_and_leaves_nothing(
