@@ -126,7 +126,8 @@ class Rewriting:
         for file in inputs:
             for first, batch in self._rows(file):
                 old = first + np.flatnonzero(staying(left_out[file.path], first, batch.num_rows)).astype(np.uint64)
-                parts.append(_conformed(batch.take(pa.array(old - np.uint64(first))), self._schema))
+                # In the collection's form first: others' files may hold views of text, which Arrow cannot take from.
+                parts.append(_conformed(batch, self._schema).take(pa.array(old - np.uint64(first))))
                 places.append((file.path, old, np.arange(rows, rows + len(old), dtype=np.uint64)))
                 rows += len(old)
                 if rows >= _CHUNK_ROWS:
