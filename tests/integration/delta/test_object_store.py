@@ -22,7 +22,7 @@ from tests.support.relay import Loss, Relay, relay
 from tests.support.s3 import S3Server
 from tests.support.tick_races import state_after, ticks
 
-ROUNDS = [40, pytest.param(500, marks=pytest.mark.full(seconds=15))]
+ROUNDS = [40, pytest.param(500, marks=pytest.mark.full(seconds=30))]
 
 
 @pytest.fixture
