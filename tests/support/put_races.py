@@ -17,6 +17,7 @@ from airflow_provider_mzshare.storage.collections.vectors import puts
 
 _SPAWN = multiprocessing.get_context("spawn")
 _DEADLINE_S = 120
+"""For one round, and for the start of a process."""
 Round = Callable[[int], Any]
 
 
@@ -33,12 +34,13 @@ def race(racer: Callable[..., Round], writers: int, rounds: int, *given: Any) ->
     for process in processes:
         process.start()
     try:
-        found = [answers.get(timeout=_DEADLINE_S) for _ in processes]
-    finally:
+        found = [answers.get(timeout=_DEADLINE_S + 2 * rounds) for _ in processes]
         for process in processes:
             process.join(_DEADLINE_S)
-            if process.is_alive():
-                process.kill()
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
     failed = [answer for _, answer in found if isinstance(answer, BaseException)]
     if failed:
         raise failed[0]

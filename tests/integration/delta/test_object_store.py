@@ -22,7 +22,7 @@ from tests.support.relay import Loss, Relay, relay
 from tests.support.s3 import S3Server
 from tests.support.tick_races import state_after, ticks
 
-ROUNDS = [40, pytest.param(500, marks=pytest.mark.full(seconds=15))]
+ROUNDS = [40, pytest.param(500, marks=pytest.mark.full(seconds=30))]
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_walk_on_an_object_store_agrees_with_a_dict_at_every_version(s3: S3Ser
     walk.scene.states.close()
 
 
-@pytest.mark.parametrize("rounds", [12, pytest.param(500, marks=pytest.mark.full(seconds=120))])
+@pytest.mark.parametrize("rounds", [12, pytest.param(60, marks=pytest.mark.full(seconds=60))])
 def test_two_writers_of_the_same_ticks_leave_each_tick_once(s3: S3Server, tmp_path: Path, rounds: int) -> None:
     root = s3.new_root()
     scene = adding(tmp_path / "reader", vectors=True, warehouse=root)

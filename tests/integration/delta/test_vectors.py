@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder
 
@@ -250,6 +251,30 @@ def test_an_entry_of_others_is_followed_and_not_read_anew(walk: Walk) -> None:
     walk.foreign_compaction()
     walk.commit()
     assert state_of(walk.scene)._made == made
+    walk.check()
+
+
+def test_files_of_others_that_hold_views_of_text_are_followed_and_compacted(walk: Walk) -> None:
+    for _ in range(4):
+        walk.commit()
+    before = set(live_files(walk.scene.collection.filesystem, 4).files)
+    DeltaTable(walk.scene.collection.uri).update(
+        {"n": '"n"'},
+        commit_properties=CommitProperties(max_commit_retries=0),
+        post_commithook_properties=KEEP_LOG,
+    )
+    foreign = set(live_files(walk.scene.collection.filesystem, 5).files) - before
+    types = {pq.read_schema(Path(walk.scene.collection.uri, path)).field("key").type for path in foreign}
+    assert types == {pa.string_view()}
+    made = state_of(walk.scene)._made
+    walk.commit()
+    walk.write_compaction()
+    assert walk.beside is not None
+    assert foreign & set(walk.beside.inputs)
+    walk.commit()
+    walk.put_compaction()
+    walk.commit()
+    assert state_of(walk.scene)._made == made, "nothing was read again"
     walk.check()
 
 

@@ -219,6 +219,8 @@ class KeyIndex:
 
     def drop_rows(self, locations: Words) -> None:
         """Rows of which only the places are known; places without a row, as in a vector that adds up, may be there."""
+        if not locations.size:
+            return
         ordered = np.unique(locations)
         files = files_of(ordered)
         numbers, firsts = np.unique(files, return_index=True)
