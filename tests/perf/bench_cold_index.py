@@ -2,7 +2,7 @@
 
 A source of two tables, one of them keyed and large. Printed are the milliseconds from mint to commit of the ticks that
 both tables have in common. At the cutover the large table was stalled, and comes back by a backfill.
-Run by hand: ``python -m tests.perf.bench_cold_index keys [python …]``; the apps are run with each of these Pythons in turn.
+Run by hand: ``python -m tests.perf.bench_cold_index keys [python …]``; apps are run with each of these Pythons in turn.
 """
 
 from __future__ import annotations

@@ -360,7 +360,7 @@ class IndexBuilder:
         self._parts.append((*stored, np.append(0, ends)))
 
     def finish(self) -> KeyIndex:
-        """The builder is empty afterwards."""
+        """Called once."""
         if self._rows:
             self._store()
         self._waiting, parts, self._parts = [], self._parts, []
