@@ -43,6 +43,8 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_come_in_the_order_in_which_they_are_asked_for(mirror: Mirror) -> None:
     mirror.put(0, (rows(begin, 4) for begin in range(0, 40, 4)), SCHEMA)
     mirror.put(7, [rows(1000, 25), rows(1025, 1)], SCHEMA)
+    sizes = {number: [chunk.num_rows for chunk in file.chunks] for number, file in mirror._files.items()}
+    assert sizes == {0: [12, 12, 12, 4], 7: [25, 1]}, "chunks are neither many nor huge"
     places = [(7, 25), (0, 0), (0, 39), (7, 0), (0, 11), (0, 12), (0, 0), (7, 9), (7, 10)]
     taken = mirror.take(at(*places), SCHEMA)
     assert taken.column("n").to_pylist() == [row if file == 0 else 1000 + row for file, row in places]
