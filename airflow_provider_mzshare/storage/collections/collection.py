@@ -147,6 +147,10 @@ class Collection:
 
     def widen(self, schema: pa.Schema) -> None:
         """Add the columns of a newer spec that the collection does not have. Earlier versions keep their columns."""
+        if not self._missing(schema):
+            return
+        # A commit of our own may have come since: then this one would be refused.
+        self.refresh()
         missing = self._missing(schema)
         if not missing:
             return

@@ -170,6 +170,14 @@ def test_the_sums_of_the_commits_are_the_state(scene: Scene) -> None:
     assert hash_visible(table, HASH_VERSION) == hashes % (1 << 128)
 
 
+def test_columns_can_be_added_right_after_a_commit(scene: Scene) -> None:
+    scene.tick(1, scene.events(1, scene.records(("a", "1"))))
+    scene.collection.widen(scene.member.schema.append(pa.field("more", pa.int64())))
+    assert scene.opened().schema.names[-1] == "more"
+    scene.tick(2, scene.events(2, scene.records(("b", "1"))))
+    assert values(scene) == {"a": "1", "b": "1"}
+
+
 def test_what_changes_nothing_is_no_commit_unless_a_fence_is_due(scene: Scene) -> None:
     assert scene.tick(1, scene.events(1, scene.records(("a", None)))).version is None
     assert scene.tick(2, scene.events(2, scene.records(("a", None))), force=True).version == 1
