@@ -20,6 +20,7 @@ from tests.support.catalog import new_sqlite
 from tests.support.kafka import USERS
 from tests.support.postgres import Postgres
 from tests.support.processes import left_behind
+from tests.support.s3 import S3Server
 from tests.support.selection import choose
 from tests.support.small_disk import may_mount, run_in_namespace
 
@@ -113,6 +114,26 @@ def postgres() -> Iterator[Postgres]:
         yield server.start()
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """Return an S3 server. Shared: use a folder of your own."""
+    server = S3Server(tmp_path_factory.mktemp("s3"), jar_list.default_folder())
+    try:
+        yield server.start()
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """Return the S3 server that this test's environment names, as users name theirs."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return s3_server
 
 
 @pytest.fixture(scope="session")

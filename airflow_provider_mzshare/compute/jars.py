@@ -32,7 +32,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Jar:
-    """One pinned file."""
+    """One pinned file. :param classifier: which file of the module it is, if not the main one."""
 
     organisation: str
     module: str
@@ -40,6 +40,7 @@ class Jar:
     file: str
     sha256: str
     size: int
+    classifier: str = ""
 
     @property
     def coordinate(self) -> str:
@@ -64,12 +65,20 @@ def pinned(groups: Iterable[str] = GROUPS) -> tuple[Jar, ...]:
 
 def missing(groups: Iterable[str], target: Path) -> list[Jar]:
     """Return the jars that are not there, or are there with other bytes than the pinned ones."""
-    return [jar for jar in pinned(groups) if not _is_pinned_file(jar, target / jar.file)]
+    return _missing(pinned(groups), target)
+
+
+def _missing(jars: Iterable[Jar], target: Path) -> list[Jar]:
+    return [jar for jar in jars if not _is_pinned_file(jar, target / jar.file)]
 
 
 def verify(groups: Iterable[str], target: Path) -> None:
     """Raise JarProblem unless every jar is there and is the pinned one."""
-    absent = missing(groups, target)
+    _verify(pinned(groups), target)
+
+
+def _verify(jars: Iterable[Jar], target: Path) -> None:
+    absent = _missing(jars, target)
     if not absent:
         return
     first = absent[0]
@@ -90,12 +99,16 @@ def classpath(group: str, target: Path) -> str:
 
 def fetch(groups: Iterable[str], target: Path, progress: Progress = lambda done, total, name: None) -> list[Jar]:
     """Bring ``target`` up to the list and return what was fetched; runs at the same time wait for each other."""
-    groups = tuple(groups)
+    return bring(pinned(groups), target, progress)
+
+
+def bring(jars: Sequence[Jar], target: Path, progress: Progress = lambda done, total, name: None) -> list[Jar]:
+    """The same for any jars that somebody has pinned."""
     with _only_one(target):
-        wanted = missing(groups, target)
+        wanted = _missing(jars, target)
         if wanted:
             _download(wanted, target, progress)
-    verify(groups, target)
+    _verify(jars, target)
     return wanted
 
 
@@ -195,15 +208,22 @@ def _ivy_jar() -> Path:
 def _ivy_module(wanted: Sequence[Jar]) -> str:
     dependencies = "".join(
         f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.module)} rev={quoteattr(jar.revision)}"
-        ' transitive="false"/>'
+        f' transitive="false">{_ivy_artifact(jar)}</dependency>'
         for jar in wanted
     )
     # Manager "all": both versions of kafka-clients, Spark's and the broker's, are wanted.
     return (
-        '<ivy-module version="2.0"><info organisation="mzshare" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:extra="http://ant.apache.org/ivy/extra">'
+        '<info organisation="mzshare" module="jars"/>'
         '<configurations><conf name="default"/></configurations>'
         f'<dependencies>{dependencies}<conflict org="*" module="*" manager="all"/></dependencies></ivy-module>'
     )
+
+
+def _ivy_artifact(jar: Jar) -> str:
+    if not jar.classifier:
+        return ""
+    return f'<artifact name={quoteattr(jar.module)} type="jar" extra:classifier={quoteattr(jar.classifier)}/>'
 
 
 def _ivy_settings(work: Path) -> str:
@@ -213,7 +233,8 @@ def _ivy_settings(work: Path) -> str:
       <timeout-constraints>
         <timeout-constraint name="net" connectionTimeout="15000" readTimeout="60000"/>
       </timeout-constraints>
-      <caches defaultCacheDir={quoteattr(str(work / "cache"))} artifactPattern="[artifact]-[revision].[ext]"/>
+      <caches defaultCacheDir={quoteattr(str(work / "cache"))}
+              artifactPattern="[artifact]-[revision](-[classifier]).[ext]"/>
       <resolvers>
         <ibiblio name="public" m2compatible="true" usepoms="false" timeoutConstraint="net"/>
       </resolvers>

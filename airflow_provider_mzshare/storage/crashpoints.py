@@ -36,12 +36,13 @@ BACKFILL_LABELS = (
 """What a backfill app passes: the lease taken, a group planned, its files written, some and all of its collections
 committed, the history complete; then a group after the history, one of a table that converges, and its end."""
 
-KEYED_LABELS = ("keyed_planned", "vectors_written", "entry_put", "keyed_put")
-"""What a commit to a table with keys passes, in either app: planned on a version; its files written, and its entry put
-but not yet known to count, if the table has vectors; and put behind the version."""
+VECTOR_LABELS = ("vectors_written", "entry_put")
+KEYED_LABELS = ("keyed_planned", *VECTOR_LABELS, "keyed_put")
+"""What a commit to a table with keys passes, in either app: planned on a version; if the table has vectors, its files
+written, and its entry put but not yet known to count; and put behind the version."""
 
-COMPACTION_LABELS = ("compaction_written", "entry_put", "compaction_put")
-"""What a compaction of a table with vectors passes: its files written, its entry put, and known to be there."""
+COMPACTION_LABELS = ("compaction_written", "compaction_put")
+"""What a compaction of a table with keys passes: its files written, and its entry known to be there."""
 
 VARIABLE = "MZSHARE_CRASH"
 

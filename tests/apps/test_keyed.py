@@ -11,10 +11,17 @@ import pytest
 
 from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.envelopes.registry import ENVELOPES
-from airflow_provider_mzshare.storage.crashpoints import KEYED_LABELS, LABELS, VARIABLE
-from tests.support.kafka import create_topic, produce
+from airflow_provider_mzshare.storage.crashpoints import (
+    COMPACTION_LABELS,
+    KEYED_LABELS,
+    LABELS,
+    VARIABLE,
+    VECTOR_LABELS,
+)
+from tests.support.kafka import Record, create_topic, produce
 from tests.support.keyed_cases import SHAPES, drawn
 from tests.support.keyed_oracle import adding
 from tests.support.keyed_stack import KeyedTable, check_keyed, keyed_tables, sent
@@ -44,19 +51,23 @@ def test_keyed_tables_of_every_shape_equal_the_oracle_at_every_tick(stack: Stack
 def test_a_keyed_table_that_comes_late_is_backfilled_and_cut_over(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 3)
     source = stack.create("events", topic, [PLAIN])
-    late = KeyedTable("late", shape=SHAPES["composite inline"])
+    late = [
+        KeyedTable(f"late{vectors}", shape=SHAPES["composite inline"], vectors=vectors) for vectors in (True, False)
+    ]
+    names = [table.name for table in late]
     with stack.running(source):
         for seed in range(6):
-            produce(kafka, topic, sent(drawn(seed, late.shape, ticks=3)))
+            produce(kafka, topic, sent(drawn(seed, late[0].shape, ticks=3)))
             stack.wait_caught_up(source, ["plain"])
-        stack.add(source, [late])
-        backfill = stack.start_backfill("late")
-        produce(kafka, topic, sent(drawn(7, late.shape, ticks=3)))
-        stack.wait_cut_over(["late"])
+        stack.add(source, late)
+        backfill = stack.start_backfill(names[0])
+        produce(kafka, topic, sent(drawn(7, late[0].shape, ticks=3)))
+        stack.wait_cut_over(names)
         assert backfill.join().state == "finished"
-        produce(kafka, topic, sent(drawn(8, late.shape, ticks=3)))
-        stack.wait_caught_up(source, ["plain", "late"])
-    check_keyed(stack, source, late)
+        produce(kafka, topic, sent(drawn(8, late[0].shape, ticks=3)))
+        stack.wait_caught_up(source, ["plain", *names])
+    for table in late:
+        check_keyed(stack, source, table)
     stack.check(topic, [PLAIN])
 
 
@@ -69,15 +80,30 @@ def adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KeyedTable
         yield KeyedTable("keyed", shape=shape, apply=adding(shape))
 
 
+ALL = (pytest.mark.full(seconds=120), LONG)
+MERGED_LABELS = tuple(label for label in KEYED_LABELS if label not in VECTOR_LABELS)
+
+
 @pytest.mark.parametrize(
-    "labels",
-    [("keyed_put",), pytest.param((*LABELS, *KEYED_LABELS), marks=(pytest.mark.full(seconds=120), LONG))],
-    ids=["one", "all"],
+    ("labels", "vectors"),
+    [
+        (("entry_put",), True),
+        (("keyed_put",), False),
+        pytest.param((*LABELS, *KEYED_LABELS), True, marks=ALL),
+        pytest.param((*LABELS, *MERGED_LABELS), False, marks=ALL),
+    ],
+    ids=["one", "one, merged", "all", "all, merged"],
 )
 def test_killed_in_the_middle_of_a_commit_to_a_keyed_table(
-    labels: tuple[str, ...], kafka: EmbeddedKafka, adds: KeyedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    labels: tuple[str, ...],
+    vectors: bool,
+    kafka: EmbeddedKafka,
+    adds: KeyedTable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A tick that is applied twice changes what an envelope that adds has counted, as it would not change an upsert."""
+    adds = replace(adds, vectors=vectors)
     stack = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"))
     topic = create_topic(kafka, 3)
     source = stack.create("events", topic, [PLAIN, adds])
@@ -101,4 +127,39 @@ def test_killed_in_the_middle_of_a_commit_to_a_keyed_table(
             stack.launcher.kill(handle)
     check_keyed(stack, source, adds)
     stack.check(topic, [PLAIN])
+    stack.catalog.close()
+
+
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "merged"])
+@pytest.mark.full(seconds=90)
+def test_killed_in_the_middle_of_a_compaction_of_a_keyed_table(
+    vectors: bool, kafka: EmbeddedKafka, adds: KeyedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that take the place of others are there or not: rows are the same, and later ticks find them."""
+    adds = replace(adds, vectors=vectors)
+    stack = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"))
+    topic = create_topic(kafka, 3)
+    source = stack.create("events", topic, [adds])
+    started: list[Handle] = []
+    seeds = iter(range(1_000))
+    try:
+        for label in COMPACTION_LABELS:
+            monkeypatch.setenv(VARIABLE, label)
+            started.append(stack.launch(source))
+            produce(kafka, topic, sent(drawn(next(seeds), adds.shape)))
+            for _ in range(3):
+                # Files of new keys alone are not written anew by a merge.
+                keys = [f'{{"b": "{next(seeds)} {n}", "flag": true}}'.encode() for n in range(5)]
+                produce(kafka, topic, [Record(b'{"n": 1, "name": "new"}', key) for key in keys])
+                stack.wait_caught_up(source, ["keyed"], timeout=120)
+            maintain(stack.catalog, str(stack.warehouse))
+            wait_until(lambda: stack.launcher.status(started[-1]) == "gone", 120, f"death at {label}")
+        monkeypatch.delenv(VARIABLE)
+        produce(kafka, topic, sent(drawn(next(seeds), adds.shape)))
+        started.append(stack.launch(source))
+        stack.wait_caught_up(source, ["keyed"], timeout=120)
+    finally:
+        for handle in started:
+            stack.launcher.kill(handle)
+    check_keyed(stack, source, adds)
     stack.catalog.close()

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_mzshare.compute import jars
 from airflow_provider_mzshare.errors import JarProblem
+from tests.support.s3 import SERVER
 
 pytestmark = pytest.mark.full  # Needs the network, which a warm test run does without.
 
@@ -31,3 +32,9 @@ def test_a_jar_with_other_bytes_is_not_kept_but_the_good_one_is(
     with pytest.raises(JarProblem, match="sha256 is not the pinned one"):
         jars.fetch(["spark"], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {".lock", second.file}
+
+
+def test_a_file_of_a_module_that_is_not_its_main_one(tmp_path: Path) -> None:
+    assert jars.bring([SERVER], tmp_path) == [SERVER]
+    assert {path.name for path in tmp_path.iterdir()} == {".lock", SERVER.file}
+    assert jars.bring([SERVER], tmp_path) == []

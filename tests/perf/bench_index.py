@@ -1,150 +1,128 @@
-"""By how much a cold index makes the other table of its source wait: after a restart, and at a cutover.
+"""The index of a keyed table: bytes per key, time to build it, to find keys and to bring it on by a tick.
 
-A source of two tables, one of them keyed and large. Printed are the milliseconds from mint to commit of the ticks that
-both tables have in common. At the cutover the large table was stalled, and comes back by a backfill.
-Run by hand: ``python -m tests.perf.bench_index keys [python …]``; the apps are run with each of these Pythons in turn.
+``hashes`` is the index out of keys that are in memory; ``files`` is what an app does at its start: rows are read from
+Parquet, hashed, and written into the mirror. CPU is beside wall time, because it says more on a machine that is busy.
+Run by hand: ``python -m tests.perf.bench_index [keys …]``.
 """
 
 from __future__ import annotations
 
-import json
-import re
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from statistics import median
 
-from sqlalchemy import select, update
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
 
-from airflow_provider_mzshare.compute.jars import default_folder
-from airflow_provider_mzshare.compute.launchers.base import Handle
-from airflow_provider_mzshare.control.catalog.database.models import MembershipRow, TableRow, TickRow
-from airflow_provider_mzshare.control.catalog.log import arrivals
-from airflow_provider_mzshare.control.composition import open_catalog
-from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from airflow_provider_mzshare.settings import Settings
-from tests.support.kafka import Record, create_topic, produce
-from tests.support.keyed_cases import PLAIN
-from tests.support.keyed_stack import KeyedTable
-from tests.support.stack import Stack, Table
+from airflow_provider_mzshare.storage.collections.vectors.building import FileRows, build_index
+from airflow_provider_mzshare.storage.collections.vectors.files import read_rows, write_rows
+from airflow_provider_mzshare.storage.collections.vectors.index import IndexBuilder, KeyIndex, locations_of
+from airflow_provider_mzshare.storage.collections.vectors.key_hashes import key_hashes
+from airflow_provider_mzshare.storage.collections.vectors.mirror import Mirror
 
-CHANGES, ROUNDS, LONG = 500, 12, 900.0
-JARS = Settings.from_environment().jars or default_folder()
-SETTINGS = SourceSettings(trigger_interval_ms=500, max_records_per_tick=500_000)
+SIZES = (1_000_000, 5_000_000)
+ASKED = (2_000, 20_000)
+FILE_ROWS = 500_000
+ROUNDS = 15
+NOTHING = np.array([], np.uint32)
 
 
-class Scene:
-    def __init__(self, folder: Path, kafka: EmbeddedKafka, keys: int) -> None:
-        self._kafka, self._keys, self._sent = kafka, keys, 0
-        self.stack = Stack(folder, kafka, open_catalog(f"sqlite:///{folder / 'catalog.db'}"))
-        self.topic = create_topic(kafka, 2)
-        self.small, self.large = Table("small", (("n", "bigint"),)), KeyedTable("large", shape=PLAIN)
-        self.source: ItemId = self.stack.create("shop", self.topic, [self.small, self.large], SETTINGS)
-
-    def send(self, count: int) -> None:
-        produce(self._kafka, self.topic, self._records(count), **{"queue.buffering.max.messages": 1_000_000})
-
-    def _records(self, count: int) -> Iterator[Record]:
-        for number in range(self._sent, self._sent + count):
-            key = number * 2_654_435_761 % self._keys
-            yield Record(
-                b'{"n": %d, "name": "name of %d"}' % (number, number), key=b"key-%012d" % key, partition=key % 2
-            )
-        self._sent += count
-
-    def durations(self, after: int) -> list[tuple[int, int, float]]:
-        """Number, milliseconds from mint to commit, and those of the commits, of ticks with records."""
-        query = select(TickRow).where(TickRow.source_id == self.source, TickRow.number > after, TickRow.committed)
-        with self.stack.catalog.read() as session:
-            rows = session.scalars(query.order_by(TickRow.number)).all()
-            return [
-                (row.number, row.committed_at - row.minted_at, json.loads(row.stats)["commit_ms"])
-                for row in rows
-                if row.stats and row.lower != row.upper
-            ]
-
-    def last(self) -> int:
-        return self.stack.store(self.source).load().last_number
-
-    def ticks(self, names: tuple[str, ...] = ("small", "large")) -> None:
-        """Some, one after the other."""
-        for _ in range(ROUNDS):
-            self.send(CHANGES)
-            self.stack.wait_caught_up(self.source, names, timeout=LONG)
-
-    def stall(self) -> None:
-        """As if the large table could not be written."""
-        table, last = self.stack.table("large").id, self.last()
-        of_table = MembershipRow.table_id == table, MembershipRow.left_at.is_(None)
-        with self.stack.catalog.write() as session:
-            session.execute(update(TableRow).where(TableRow.id == table).values(status="stalled", reason="by hand"))
-            session.execute(update(MembershipRow).where(*of_table).values(left_at=last + 1))
-        self.ticks(("small",))
-
-    def come_back(self) -> None:
-        with self.stack.catalog.write() as session:
-            arrivals.resume_table(session, self.stack.table("large").id)
-        handle = self.stack.launch_backfill("large")
-        try:
-            while self.stack.arrival("large") is not None:
-                self.send(CHANGES)
-                self.stack.wait_caught_up(self.source, ["small"], timeout=LONG)
-                with self.stack.catalog.write() as session:
-                    arrivals.arm_table(session, self.stack.table("large").id)
-            self.ticks()
-        finally:
-            self.stack.launcher.kill(handle)
-
-    def tell(self, what: str, after: int) -> None:
-        found = self.durations(after)
-        worst = max(found, key=lambda tick: tick[1])
-        usual, commits = (statistics.median(tick[n] for tick in found) for n in (1, 2))
-        print(f"{what}, mint to commit: first tick {found[0][1]} ms (commits {found[0][2]}), usual {usual:.0f} ms "
-              f"(commits {commits:.0f}), longest {worst[1]} ms (commits {worst[2]})", flush=True)  # fmt: skip
-
-    def log(self, handle: Handle) -> None:
-        for line in (Path(handle.folder) / "log").read_text(encoding="utf-8").splitlines():
-            if re.search(r"the index of version|commit waited|holds |joined| streams ", line):
-                print("   ", line[:140], flush=True)
+def rows(begin: int, number: int) -> pa.Table:
+    """About 100 bytes a row; the key is a text that begins like all others."""
+    numbers = pa.array(np.arange(begin, begin + number))
+    keys = pc.binary_join_element_wise("customer-", numbers.cast(pa.string()), "")
+    filler = pc.binary_join_element_wise(keys, "some more text that a row has", "and more", "-")
+    columns = {"key": keys, "n": numbers, "m": pc.multiply(numbers, 7), "text": filler}
+    system = {"_mz_tick": numbers, "_mz_partition": pa.nulls(number, pa.int32()).fill_null(0), "_mz_offset": numbers}
+    return pa.table({**columns, **system})
 
 
-def restart_and_cut_over(scene: Scene) -> None:
-    before = scene.last()
-    scene.send(CHANGES)
-    handle = scene.stack.launch(scene.source)
-    try:
-        scene.stack.wait_caught_up(scene.source, ["small", "large"], timeout=LONG)
-        scene.ticks()
-        scene.tell("restart", before)
-        scene.stall()
-        before = scene.last()
-        scene.come_back()
-        scene.tell("cutover", before)
-    finally:
-        scene.stack.launcher.kill(handle)
-        scene.log(handle)
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    yield
+    print(f"  {what:<44} {time.perf_counter() - wall:7.2f} s  CPU {time.process_time() - cpu:6.2f} s", flush=True)
 
 
-def main(keys: int, pythons: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder, EmbeddedKafka(Path(folder, "kafka"), jars=JARS) as kafka:
-        scene = Scene(Path(folder, "home"), kafka, keys)
-        scene.send(keys)
-        began = time.monotonic()
-        handle = scene.stack.launch(scene.source)
-        try:
-            scene.stack.wait_caught_up(scene.source, ["small", "large"], timeout=LONG)
-            print(f"{keys:,} keys were read in {time.monotonic() - began:.0f} s", flush=True)
-        finally:
-            scene.stack.launcher.kill(handle)
-        for python in [sys.executable, *pythons]:
-            print(f"with {python}", flush=True)
-            sys.executable = python
-            restart_and_cut_over(scene)
+def each(what: str, done: Callable[[], object]) -> None:
+    walls, cpus = [], []
+    for _ in range(ROUNDS):
+        wall, cpu = time.perf_counter(), time.process_time()
+        done()
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+    print(f"  {what:<44} {median(walls) * 1e3:7.2f} ms CPU {median(cpus) * 1e3:6.2f} ms", flush=True)
+
+
+def from_hashes(size: int, folder: Path | None) -> KeyIndex:
+    """:param folder: of mapped files."""
+    parts = [rows(begin, FILE_ROWS).select(["key"]) for begin in range(0, size, FILE_ROWS)]
+    builder = IndexBuilder(folder)
+    with timed(f"hashes, {'mapped' if folder else 'in memory'}"):
+        for number, part in enumerate(parts):
+            builder.add(key_hashes(part), locations_of(number, np.arange(part.num_rows)))
+        index = builder.finish()
+    used = index.disk_bytes if folder else index.memory_bytes
+    print(f"  {'bytes per key':<44} {used / len(index):7.1f}")
+    return index
+
+
+def from_files(size: int, folder: Path, *, mapped: bool) -> tuple[KeyIndex, Mirror]:
+    filesystem = pafs.SubTreeFileSystem(str(folder), pafs.LocalFileSystem())
+    schema = rows(0, 1).schema
+    files = [write_rows(filesystem, rows(begin, FILE_ROWS)) for begin in range(0, size, FILE_ROWS)]
+    mirror = Mirror(folder / "mirror")
+    found = (FileRows(n, read_rows(str(folder), filesystem, file.path), NOTHING) for n, file in enumerate(files))
+    with timed(f"files, {'mapped' if mapped else 'in memory'}"):
+        index = build_index(found, ["key"], schema, mirror, folder if mapped else None)
+    parquet = sum(file.size for file in files)
+    print(f"  {'mirror, bytes per key (and of Parquet)':<44} {mirror.disk_bytes / size:7.1f} ({parquet / size:.1f})")
+    return index, mirror
+
+
+def ask(index: KeyIndex, mirror: Mirror, size: int) -> None:
+    random = np.random.default_rng(1)
+    everything = rows(0, size).select(["key"])
+    schema = rows(0, 1).schema
+    asked = [everything.take(pa.array(random.choice(size, some, replace=False))).combine_chunks() for some in ASKED]
+    for keys in asked:
+        hashes = key_hashes(keys)
+        locations = index.find(hashes)[1]
+        each(f"hash {keys.num_rows:,} keys", lambda keys=keys: key_hashes(keys))
+        each(f"find {keys.num_rows:,} keys", lambda hashes=hashes: index.find(hashes))
+        each(f"old rows of {keys.num_rows:,} keys", lambda where=locations: mirror.take(where, schema))
+    # These have no rows in the mirror: they come last.
+    numbers = count(1_000_000)
+    for keys in asked:
+        hashes = key_hashes(keys)
+        each(f"a tick that changes {keys.num_rows:,} keys", lambda hashes=hashes: tick(index, hashes, next(numbers)))
+    print(f"  {'bytes per key after these ticks':<44} {(index.memory_bytes + index.disk_bytes) / len(index):7.1f}")
+
+
+def tick(index: KeyIndex, hashes: np.ndarray, file_number: int) -> None:
+    places, locations = index.find(hashes)
+    index.drop(hashes[places], locations)
+    index.add(hashes, locations_of(file_number, np.arange(hashes.size)))
+
+
+def main(sizes: list[int]) -> None:
+    for size in sizes:
+        for mapped in (False, True):
+            print(f"{size:,} keys, {'mapped' if mapped else 'in memory'}")
+            with tempfile.TemporaryDirectory() as folder:
+                from_hashes(size, Path(folder) if mapped else None).close()
+                index, mirror = from_files(size, Path(folder), mapped=mapped)
+                ask(index, mirror, size)
+                mirror.close()
+                index.close()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main([int(word) for word in sys.argv[1:]] or list(SIZES))

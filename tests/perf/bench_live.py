@@ -1,7 +1,8 @@
 """How fresh and how steady a live source is, here and in another checkout, one after the other.
 
 A record counts from when it was produced until the tick that holds it is committed for all tables. Run by hand:
-``python -m tests.perf.bench_live [OTHER_CHECKOUT] [--tables 64] [--rate 5000] [--seconds 60]``.
+``python -m tests.perf.bench_live [OTHER_CHECKOUT] [--tables 64] [--rate 5000] [--seconds 60]``. With ``--keys 1000000``
+it compares tables that are appended to with as many that are kept by their keys and have so many rows already.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -48,9 +50,9 @@ class Found:
 class Feeder(threading.Thread):
     """Sends evenly until it is stopped, and keeps when each record was produced and where it landed."""
 
-    def __init__(self, kafka: EmbeddedKafka, topic: str, rate: int) -> None:
+    def __init__(self, kafka: EmbeddedKafka, topic: str, rate: int, keys: int) -> None:
         super().__init__(daemon=True)
-        self._topic, self._rate = topic, rate
+        self._topic, self._rate, self._keys, self._random = topic, rate, keys, random.Random(3)
         self._producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 5, "log_level": 0})
         self.stop = threading.Event()
         self.landed: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -60,8 +62,12 @@ class Feeder(threading.Thread):
         records, sent, began = values(), 0, time.monotonic()
         while not self.stop.wait(max(0.0, began + sent / self._rate - time.monotonic())):
             for _ in range(max(1, self._rate // PER_SECOND)):
+                number, key = sent, None
+                if self._keys:
+                    number = self._random.randrange(self._keys)
+                    key = f"k{number}"
                 self._producer.produce(
-                    self._topic, next(records), partition=sent % PARTITIONS, on_delivery=self._delivered
+                    self._topic, next(records), key, partition=number % PARTITIONS, on_delivery=self._delivered
                 )
                 sent += 1
             self._producer.poll(0)
@@ -94,14 +100,15 @@ def answer(process: subprocess.Popen[str]) -> Any:
     return json.loads(line)
 
 
-def measure(checkout: Path, asked: argparse.Namespace) -> Found:
+def measure(checkout: Path, asked: argparse.Namespace, kind: str = "") -> Found:
     with tempfile.TemporaryDirectory(prefix="mzshare-live-") as name:
         folder = Path(name)
         with EmbeddedKafka(folder / "kafka", jars=default_folder()) as kafka:
             topic = create_topic(kafka, PARTITIONS)
-            feeder = Feeder(kafka, topic, asked.rate)
+            feeder = Feeder(kafka, topic, asked.rate, asked.keys)
             feeder.start()
-            with worker(checkout, folder / "home", kafka.bootstrap, topic, asked.tables) as process:
+            more = (kind, asked.keys) if kind else ()
+            with worker(checkout, folder / "home", kafka.bootstrap, topic, asked.tables, *more) as process:
                 pid = answer(process)["pid"]
                 window, cores, rss = watch(pid, asked.seconds)
                 feeder.stop.set()
@@ -181,19 +188,25 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=64)
     parser.add_argument("--rate", type=int, default=5_000)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--keys", type=int, default=0, help="compare with keyed tables of so many keys")
     parser.add_argument("--slowest", action="store_true", help="also tell what the slowest ticks did")
     asked = parser.parse_args()
     sides = {"there": asked.other.resolve(), "here": HERE} if asked.other else {"here": HERE}
+    if asked.keys:
+        sides = {"keyed": HERE, "append": HERE}
     results = {}
     for name, checkout in sides.items():
-        results[name] = measure(checkout, asked)
+        results[name] = measure(checkout, asked, name if asked.keys else "")
         if asked.slowest:
             print(f"slowest ticks {name}:", *results[name].slowest, sep="\n  ", flush=True)
     print(f"{asked.tables} tables, {asked.rate:,} records/s, {asked.seconds:.0f} s")
-    print(f"{'':16}" + "".join(f"{name:>10}" for name in results) + f"{'there/here':>12}" * bool(asked.other))
-    for label, number in results["here"].numbers.items():
+    one, *others = results
+    told = f"{one}/{others[0]}" if others else ""
+    print(f"{'':16}" + "".join(f"{name:>10}" for name in results) + f"{told:>14}")
+    for label, number in results[one].numbers.items():
         cells = "".join(f"{each.numbers[label]:10.2f}" for each in results.values())
-        ratio = f"{results['there'].numbers[label] / number:12.2f}" if asked.other and number else ""
+        under = results[others[0]].numbers[label] if others else 0
+        ratio = f"{number / under:14.2f}" if under else ""
         print(f"{label:16}{cells}{ratio}")
 
 

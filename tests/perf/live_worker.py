@@ -1,6 +1,6 @@
 """Runs the shared app of the checkout that it is started in, for bench_live; its own file may be another checkout's.
 
-Takes what to do as JSON, says when the app is warm, waits for a line, and answers with the ticks since.
+Takes what to do as words, says when the app is warm, waits for a line, and answers with the ticks since.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from sqlalchemy import select
 
 from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.composition import open_catalog
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import SourceSettings
-from tests.perf.peers.task import columns_of
+from tests.perf.peers.task import COLUMNS, columns_of
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
@@ -28,12 +29,15 @@ def say(answer: Any) -> None:
     print(json.dumps(answer), flush=True)
 
 
-def main(folder: Path, bootstrap: str, topic: str, tables: int) -> None:
+def main(folder: Path, bootstrap: str, topic: str, tables: int, *more: str) -> None:
     folder.mkdir()
     broker: Any = SimpleNamespace(bootstrap=bootstrap)
     stack = Stack(folder, broker, open_catalog(f"sqlite:///{folder / 'catalog.db'}"))
-    listed = [Table(f"t{number}", columns_of(number)) for number in range(tables)]
-    source = stack.create("live", topic, listed, SourceSettings())
+    if more:
+        source = keyed_source(stack, topic, tables, *more)
+    else:
+        listed = [Table(f"t{number}", columns_of(number)) for number in range(tables)]
+        source = stack.create("live", topic, listed, SourceSettings())
     handle = stack.launch(source)
     store = stack.store(source)
     wait_until(lambda: store.load().last_number > WARM_TICKS, WARM_SECONDS, "a warm app", every=0.5)
@@ -57,6 +61,19 @@ def main(folder: Path, bootstrap: str, topic: str, tables: int) -> None:
     )
 
 
+def keyed_source(stack: Stack, topic: str, tables: int, kind: str, keys: str) -> ItemId:
+    """Tables with all columns and the key: kept by the key and full already, or appended to."""
+    from tests.perf.peers.ours_keyed import KeyedTable, filled
+
+    if kind == "append":
+        listed = [Table(f"t{number}", COLUMNS, include=("key",)) for number in range(tables)]
+        return stack.create("live", topic, listed, SourceSettings())
+    source = stack.create("live", topic, [KeyedTable(f"t{number}") for number in range(tables)], SourceSettings())
+    for number in range(tables):
+        filled(stack, f"t{number}", int(keys), vectors=True)
+    return source
+
+
 if __name__ == "__main__":
-    home, broker_address, name, count = sys.argv[1:]
-    main(Path(home), broker_address, name, int(count))
+    home, broker_address, name, count, *rest = sys.argv[1:]
+    main(Path(home), broker_address, name, int(count), *rest)

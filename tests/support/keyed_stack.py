@@ -15,7 +15,7 @@ from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from tests.support import kafka as broker
 from tests.support.keyed_cases import PLAIN
-from tests.support.keyed_oracle import Apply, Case, Record, Shape, Tick, check_errors, check_rows, upsert
+from tests.support.keyed_oracle import Apply, Case, Record, Shape, State, Tick, check_errors, check_rows, upsert
 from tests.support.model import records
 from tests.support.stack import Stack, Table
 
@@ -24,17 +24,24 @@ from tests.support.stack import Stack, Table
 class KeyedTable(Table):
     """:param shape: says everything but the name and the reference.
     :param apply: what an event of its envelope does.
+    :param vectors: its files have deletion vectors.
     """
 
     shape: Shape = PLAIN
     apply: Apply = upsert
+    vectors: bool = True
 
     def spec(self, topic: str) -> TableSpec:
-        return self.shape.spec.model_copy(update={"reference": topic})
+        return self.shape.spec.model_copy(update={"reference": topic, "deletion_vectors": self.vectors})
 
 
 def keyed_tables(shapes: Mapping[str, Shape]) -> list[Table]:
-    return [KeyedTable(name.replace(" ", "_"), shape=shape) for name, shape in shapes.items()]
+    """Two of each shape: one with deletion vectors, and one that is merged."""
+    return [
+        KeyedTable(name.replace(" ", "_") + ("" if vectors else "_merged"), shape=shape, vectors=vectors)
+        for vectors in (True, False)
+        for name, shape in shapes.items()
+    ]
 
 
 def sent(case: Case) -> Iterable[broker.Record]:
@@ -53,13 +60,17 @@ def ticks_of(stack: Stack, source_id: ItemId) -> tuple[Tick, ...]:
     )
 
 
-def check_keyed(stack: Stack, source_id: ItemId, table: KeyedTable) -> int:
-    """Rows and errors as of every tick that the table can be read at; how many these are. The newest one must be."""
+def states_of(stack: Stack, source_id: ItemId, table: KeyedTable) -> dict[int, State]:
+    """What the table must hold as of every tick that there has been."""
     upstream = records(stack.kafka, stack.topic(source_id))
     read = tuple(Record(r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in upstream)
-    case = Case(table.shape, ticks_of(stack, source_id), read)
+    return Case(table.shape, ticks_of(stack, source_id), read).states(table.apply)
+
+
+def check_keyed(stack: Stack, source_id: ItemId, table: KeyedTable) -> int:
+    """Rows and errors as of every tick that the table can be read at; how many these are. The newest one must be."""
     compared = 0
-    for number, state in case.states(table.apply).items():
+    for number, state in states_of(stack, source_id, table).items():
         try:
             with stack.catalog.read() as session:
                 point = reads.table_read_point(session, stack.table(table.name).id, tick=number)

@@ -197,6 +197,10 @@ def check_table(table: values.CreateTable) -> None:
     if len(table.reference or ()) > MAX_REFERENCE_PARTS:
         raise Misfit("a reference has at most 3 parts, database.schema.name", Clause("reference"))
     check_once("column", _listed_columns(table.options))
+    if table.options.get("deletion_vectors") is False and envelope_named(table.envelope).appends:
+        word = envelope_word(table.envelope)
+        wrong = f"DELETION VECTORS = false is for tables whose rows change; with ENVELOPE {word} no table has any"
+        raise Misfit(wrong, Clause("deletion_vectors"))
 
 
 def _listed_columns(options: Mapping[str, Any]) -> Iterator[tuple[str, Clause]]:

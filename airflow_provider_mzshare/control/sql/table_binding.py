@@ -76,7 +76,10 @@ class TableBinding(Binding):
         given = next(
             (one for one in self._options(node).values() if TABLE_OPTIONS[one.name].field == clause.name), None
         )
-        return given.expression.expressions[clause.index or 0] if given else place_of(node, node.expressions, clause)
+        if given is None:
+            return place_of(node, node.expressions, clause)
+        value: exp.Expr = given.expression
+        return value if clause.index is None else value.expressions[clause.index]
 
     # ── columns ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

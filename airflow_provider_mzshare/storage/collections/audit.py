@@ -57,7 +57,7 @@ def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
     removed: set[str] = set()
     for version in deltalog.list_log(collection.filesystem).part:
         if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
-            removed.update((*entry.removed(), *entry.vectors()))
+            removed.update((*entry.removed(), *entry.removed_vectors(), *entry.vectors()))
             removed.update(entry.changes() if version < to_version else ())
     return frozenset(removed - set(active_files(collection, to_version)))
 

@@ -15,8 +15,8 @@ from pyroaring import BitMap
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.storage.collections import log as deltalog
-from airflow_provider_mzshare.storage.collections.collection import KEY_PROPERTY
-from airflow_provider_mzshare.storage.collections.damage import Added, Damage, LogCheck
+from airflow_provider_mzshare.storage.collections.collection import KEY_PROPERTY, Collection
+from airflow_provider_mzshare.storage.collections.damage import Added, Damage, DamagedCollection, LogCheck
 from airflow_provider_mzshare.storage.collections.faults import warehouse_fault
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.collections.vectors.bitmaps import read_vector, staying
@@ -73,6 +73,12 @@ def check_collection(
         if fault := warehouse_fault(root, error):
             raise fault from error
         raise
+
+
+def raise_if_damaged(collection: Collection, error: Exception) -> None:
+    """Raise DamagedCollection if a damage explains why the collection could not be read."""
+    if damages := check_collection(collection.root, collection.collection_id).damages:
+        raise DamagedCollection(collection.collection_id, damages) from error
 
 
 class _Check:

@@ -81,8 +81,11 @@ class Content(ABC):
         """Whether nothing is to be brought into the collection as it is loaded."""
 
     @abstractmethod
-    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
-        """One attempt, on the version that is loaded. Whatever it raises, only the log knows whether it succeeded."""
+    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> int | None:
+        """One attempt, on the version that is loaded. Whatever it raises, only the log knows whether it succeeded.
+
+        :returns: the version of the entry, where it is known; else the log is asked.
+        """
 
     @abstractmethod
     def noted(self, metadata: Mapping[str, str]) -> dict[str, str]:
@@ -105,11 +108,12 @@ class NewFiles(Content):
     def noted(self, metadata: Mapping[str, str]) -> dict[str, str]:
         return dict(metadata)
 
-    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> int | None:
         age = time.time() - min((file.written_at for file in self.files), default=time.time())
         if age > MAX_FILE_AGE_S:
             raise FilesTooOld(collection.collection_id, age / 3600)
         add_files(collection, mz_timestamp, self.files, metadata)
+        return None
 
     def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
         """A local disk that refused every write has no commit on its way, and the next attempt needs the space."""
@@ -208,14 +212,15 @@ def _insist(
             content.let_go(collection, failures)
             break
         try:
-            content.put(collection, mz_timestamp, content.noted(metadata))
+            version = content.put(collection, mz_timestamp, noted := content.noted(metadata))
         except FilesTooOld:
             raise
         except Exception as error:  # noqa: BLE001  whatever it says, only the log knows whether the commit is there
             failures.append(error)
             sent = Sent(collection.delta_version + 1, "unclear")
         else:
-            return _carried(collection, mz_timestamp, already=False)
+            known = None if version is None else CommitResult(version, False, stamped(mz_timestamp, noted))
+            return known or _carried(collection, mz_timestamp, already=False)
     raise _unclear(collection, mz_timestamp, failures) from failures[-1]
 
 

@@ -1,4 +1,5 @@
-"""Compaction, by a table's owner between two of its ticks, and the two probes that tell whether it can be trusted."""
+"""Compaction of rows that never change, by a table's owner between two of its ticks, and the two probes that tell
+whether it can be trusted. Where rows change, vectors/rewriting.py writes it, and the committing thread puts it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ _RACERS, _ROUNDS, _PROBE = 4, 5, "probe"
 
 @dataclass(frozen=True)
 class Compaction:
-    """The result. ``refused``: somebody else compacted meanwhile, or changed rows, and this call changed nothing."""
+    """The result. ``refused``: somebody else compacted meanwhile, and this call changed nothing."""
 
     files_before: int
     files_after: int
@@ -55,10 +56,7 @@ def compact(collection: Collection, *, min_files: int, target_size: int = TARGET
         collection.table.optimize.compact(
             target_size=target_size,
             writer_properties=COMPRESSION,
-            # Rows that change were read from one version: a compaction must not land behind a later one.
-            commit_properties=CommitProperties(
-                custom_metadata={"mz_compaction": "true"}, max_commit_retries=0 if collection.keys else None
-            ),
+            commit_properties=CommitProperties(custom_metadata={"mz_compaction": "true"}),
             post_commithook_properties=KEEP_LOG,
         )
     except CommitFailedError:

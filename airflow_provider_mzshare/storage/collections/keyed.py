@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.commit import Content, FileWritten
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
-from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, Lanes, hash_rows, hash_table, row_hash
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,13 @@ class KeyedRows(ABC):
         """The rows, at the version that is loaded, whose key is among ``keys``, which may have a key several times."""
 
     @abstractmethod
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
-        """One attempt, at the version after the one that is loaded, or not at all; without changes, an empty entry."""
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
+        """One attempt, at the version after the one that is loaded, or not at all; without changes, an empty entry.
+
+        :returns: as ``Content.put``.
+        """
 
 
 @dataclass(eq=False)
@@ -101,14 +107,15 @@ class KeyEvents(Content):
         told = {"mz_rows": str(changes.more), "mz_hash": f"{changes.hash:032x}", "mz_events": metadata["mz_rows"]}
         return {**metadata, **told}
 
-    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> int | None:
         changes = self._planned
         if changes is None or self._was_put or changes.version != collection.delta_version:
             raise ValueError("a commit is planned on the version that it follows, and put once")
         self._was_put = True
         crashpoint("keyed_planned")
-        self.rows.put(collection, changes, mz_timestamp, metadata)
+        version = self.rows.put(collection, changes, mz_timestamp, metadata)
         crashpoint("keyed_put")
+        return version
 
     def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
         """Nothing: no commit names these files, and whoever had them written removes them."""
@@ -129,14 +136,27 @@ class KeyEvents(Content):
             return Changes(version, self.keys, shape.empty_table(), shape.empty_table(), 0)
         before = self.rows.before(collection, events.select(list(self.keys)), shape)
         after = self.envelope.fold(events, before, self.keys).select(shape.names).cast(shape)
-        hashes = [hash_visible(table, self.hash_version) for table in (after, before)]
-        return Changes(version, self.keys, before, after, (hashes[0] - hashes[1]) % MODULUS)
+        return Changes(version, self.keys, before, after, _hash_of_change(after, before, self.hash_version))
 
 
 def hash_visible(rows: pa.Table, hash_version: int) -> int:
     """The hash of a state: key and visible columns, so that it does not depend on how the state was reached."""
-    system = system_names(rows.schema.names)
-    return hash_table(rows.drop_columns(list(system)), hash_version)
+    return hash_table(_visible(rows), hash_version)
+
+
+def _hash_of_change(after: pa.Table, before: pa.Table, hash_version: int) -> int:
+    """The difference of both states' hashes. They are hashed together: a text that has not changed is digested once."""
+    both = pa.concat_tables([_visible(after), _visible(before)]).combine_chunks()
+    lanes = [row_hash(hash_version).of_rows(batch) for batch in both.to_batches()]
+    if not lanes:
+        return 0
+    lo, hi = (np.concatenate(each) for each in zip(*lanes, strict=True))
+    rows = after.num_rows
+    return (hash_rows(Lanes(lo[:rows], hi[:rows])) - hash_rows(Lanes(lo[rows:], hi[rows:]))) % MODULUS
+
+
+def _visible(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns(list(system_names(rows.schema.names)))
 
 
 def _read_file(collection: Collection, file: FileWritten, schema: pa.Schema) -> pa.Table:

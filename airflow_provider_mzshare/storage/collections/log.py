@@ -52,7 +52,14 @@ class Entry:
 
     def vectors(self) -> Iterator[str]:
         """The files with the deletion vectors that files have from here on."""
-        found = (Vector.from_log(action["add"].get("deletionVector")) for action in self.actions if "add" in action)
+        return self._vectors("add")
+
+    def removed_vectors(self) -> Iterator[str]:
+        """Those that files had up to here. The entry that gave them may be long gone."""
+        return self._vectors("remove")
+
+    def _vectors(self, kind: str) -> Iterator[str]:
+        found = (Vector.from_log(action[kind].get("deletionVector")) for action in self.actions if kind in action)
         return (vector.path for vector in found if vector and vector.path)
 
     def changes(self) -> Iterator[str]:

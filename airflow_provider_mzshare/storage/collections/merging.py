@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from airflow_provider_mzshare.envelopes.base import DELETES
-from airflow_provider_mzshare.storage.collections.check import check_collection
+from airflow_provider_mzshare.storage.collections.check import raise_if_damaged
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection
 from airflow_provider_mzshare.storage.collections.commit import add_files, tick_properties
 from airflow_provider_mzshare.storage.collections.compaction import COMPRESSION
-from airflow_provider_mzshare.storage.collections.damage import DamagedCollection, unreadable
+from airflow_provider_mzshare.storage.collections.damage import unreadable
 from airflow_provider_mzshare.storage.collections.keyed import Changes, KeyedRows
 from airflow_provider_mzshare.storage.collections.rows import snapshot_of
 
@@ -29,12 +29,15 @@ class MergedRows(KeyedRows):
     def before(self, collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
         return rows_of_keys(collection, keys, shape)
 
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
         if changes.have_effect:
             _merge(collection, _flagged_rows(changes), changes.keys, mz_timestamp, metadata)
         else:
             # A merge without effect would commit nothing, not even its transaction.
             add_files(collection, mz_timestamp, (), metadata, retries=NO_RETRIES)
+        return None
 
 
 MERGED = MergedRows()
@@ -67,8 +70,7 @@ def rows_of_keys(collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa
         parts = snapshot_of(collection.table, collection.uri, shape).scan(shape.names)
         near = pa.Table.from_batches(map(among, parts), shape)
     except (OSError, pa.ArrowException, DeltaError) as error:
-        if damages := check_collection(collection.root, collection.collection_id).damages:
-            raise DamagedCollection(collection.collection_id, damages) from error
+        raise_if_damaged(collection, error)
         raise unreadable(collection.uri, collection.collection_id, error) from error
     if len(names) == 1:
         return near

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import abspath
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ from airflow_provider_mzshare.storage.collections.vectors.masked_rows import Mas
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+SPARKS_LIMIT = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 
 
 def read_batches(
@@ -62,10 +65,25 @@ def read_spark(
     with_system_columns: bool = False,
 ) -> DataFrame:
     """The rows at ``version`` as a DataFrame, read by Spark's own Delta reader."""
-    frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
+    with _of_any_age(spark):
+        frame = spark.read.format("delta").option("versionAsOf", version).load(collection_uri(root, path))
     present = shape.names if shape else frame.columns
     wanted = choose_columns(present, columns, system_names(present), with_system_columns=with_system_columns)
     return frame.select(*(_spark_column(frame, name, shape) for name in wanted))
+
+
+@contextmanager
+def _of_any_age(spark: SparkSession) -> Iterator[None]:
+    """Spark refuses versions that are older than the table says that removed files stay. Ours stay until ``since``."""
+    before = spark.conf.get(SPARKS_LIMIT, None)
+    spark.conf.set(SPARKS_LIMIT, "false")
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(SPARKS_LIMIT)
+        else:
+            spark.conf.set(SPARKS_LIMIT, before)
 
 
 def _spark_column(frame: DataFrame, name: str, shape: pa.Schema | None) -> Column:

@@ -166,6 +166,7 @@ def _words(column: pa.Array) -> tuple[str, tuple[Words, ...]]:
 
 _TEXTS = (pa.string(), pa.large_string(), pa.string_view())
 _BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
+_BLANK = blake2b(digest_size=16)
 
 
 def _integer_words(column: pa.Array) -> Words:
@@ -188,10 +189,20 @@ def _decimal_words(column: pa.Array) -> tuple[Words, ...]:
 
 def _bytes_words(column: pa.Array) -> tuple[Words, ...]:
     encoded = column.cast(pa.binary()).dictionary_encode()
-    digests = b"".join([blake2b(value, digest_size=16).digest() for value in encoded.dictionary.to_pylist()])
+    digests = _digests(encoded.dictionary.to_pylist())
     pairs = np.frombuffer(digests or bytes(16), "<u8").reshape(-1, 2)
     indices = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     return pairs[indices, 0], pairs[indices, 1]
+
+
+def _digests(values: Iterable[bytes]) -> bytes:
+    """A copy of a blank state costs a quarter less than making one anew."""
+    found = []
+    for value in values:
+        state = _BLANK.copy()
+        state.update(value)
+        found.append(state.digest())
+    return b"".join(found)
 
 
 VERSIONS: Mapping[int, RowHash] = {1: RowHash(1, digest, column_lanes, row_lanes)}

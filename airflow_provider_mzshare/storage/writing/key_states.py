@@ -12,16 +12,22 @@ import threading
 import time
 from collections.abc import Collection as Ids
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
 from airflow_provider_mzshare.core.ids import CollectionId
+from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import TARGET_SIZE
+from airflow_provider_mzshare.storage.collections.damage import brief
 from airflow_provider_mzshare.storage.collections.faults import check_room
 from airflow_provider_mzshare.storage.collections.keyed import KeyedRows
 from airflow_provider_mzshare.storage.collections.merging import MERGED
 from airflow_provider_mzshare.storage.collections.vectors.committing import VectorRows, put_rewritten
-from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
+from airflow_provider_mzshare.storage.collections.vectors.live_files import files_at
 from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewriting, Rewritten, choose
 from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
@@ -159,22 +165,34 @@ class KeyStates:
         """
         state = self._taken(collection)
         mirror = state.mirror if state is not None else None
-        if state is None or mirror is None:
+        if collection.has_vectors and mirror is None:
             return None
-        found = live_files(collection.filesystem, collection.delta_version)
+        found = files_at(collection)
         chosen = choose(found.files.values(), min_files=min_files, target_size=target_size)
         if not chosen:
             return None
         # A compaction that fails halfway leaves files on a disk that has no room for them.
         check_room(collection.root, sum(file.size for file in chosen))
-        return Rewriting(collection, collection.schema, mirror, state.numbers, target_size=target_size).run(chosen)
+        numbers = state.numbers if state is not None else count()
+        return Rewriting(collection, collection.schema, mirror, numbers, target_size=target_size).run(chosen)
 
-    def put_rewritten(self, collection: Collection, done: Rewritten) -> None:
-        """By the thread that commits ticks."""
+    def put_rewritten(self, collection: Collection, done: Rewritten) -> bool:
+        """By the thread that commits ticks. False if it was not put: files and rows are as they were.
+
+        Whatever fails, the table's next tick meets it too, and says so.
+        """
+        name = collection.collection_id
         state = self._taken(collection)
-        if state is not None and put_rewritten(collection, state, done):
-            before, after = len(done.inputs), len(done.outputs)
-            log.info("%s compacted: %s files became %s", collection.collection_id, before, after)
+        if collection.has_vectors and state is None:
+            return False
+        try:
+            is_put = put_rewritten(collection, state, done)
+        except (MzShareError, OSError, ValueError, LookupError, pa.ArrowException, DeltaError) as error:
+            log.warning("%s: a compaction was not put: %s", name, brief(error))
+            return False
+        if is_put:
+            log.info("%s compacted: %s files became %s", name, len(done.inputs), len(done.outputs))
+        return is_put
 
     def _taken(self, collection: Collection) -> KeyState | None:
         kept = self._states.get(collection.collection_id)

@@ -273,7 +273,9 @@ class MemberCommits(ABC):
     def tidy(self) -> None:
         """Called after each group."""
         for name, done in self._upkeep.rewritten():
-            self._states.put_rewritten(self._open[name], done)
+            collection = self._open.get(name)
+            if collection is None or not self._states.put_rewritten(collection, done):
+                self._upkeep.postpone(name)
         self._upkeep.after_tick()
 
     def close(self) -> None:

@@ -35,8 +35,8 @@ class Upkeep:
     """:param root: the warehouse.
     :param advance_since: moves ``since`` as the tables' retention says.
     :param note_damage: told what is wrong with a collection that cannot be compacted.
-    :param states: what the app knows of collections with vectors. Their files are written anew here, and put by the
-        thread that commits ticks.
+    :param states: what the app knows of collections whose rows change. Their files are written anew here, and put by
+        the thread that commits ticks.
     """
 
     def __init__(
@@ -59,10 +59,14 @@ class Upkeep:
         self._commits[collection.collection_id] += VECTORS_WEIGH if collection.has_vectors else 1
 
     def rewritten(self) -> Iterator[tuple[CollectionId, Rewritten]]:
-        """Compactions of collections with vectors that are written and wait to be put."""
+        """Compactions of collections whose rows change that are written and wait to be put."""
         with suppress(Empty):
             while True:
                 yield self._rewritten.get_nowait()
+
+    def postpone(self, name: CollectionId) -> None:
+        """Its compaction was not done: it is due again some commits later."""
+        self._commits[name] += COMMITS_BEFORE_COMPACTION // 2
 
     def compact_all(self, names: Iterable[CollectionId]) -> None:
         """All of them, however few commits they have had."""
@@ -98,13 +102,13 @@ class Upkeep:
     def _compact(self, name: CollectionId, min_files: int) -> None:
         """With a handle of its own. Appends beside it do not conflict; a second compaction is refused by Delta.
 
-        Where rows change, a commit beside it does conflict, and whoever comes second is refused. So it begins right
-        after a tick, and is tried again some commits later.
+        Where rows change, it is only written here. The thread that commits puts it on the version that it knows.
         """
         try:
             collection = Collection.open(self._root, name)
-            if collection.has_vectors:
-                if rewritten := self._states.rewrite(collection, min_files=min_files // VECTORS_WEIGH):
+            if collection.keys:
+                few = min_files // VECTORS_WEIGH if collection.has_vectors else min_files
+                if rewritten := self._states.rewrite(collection, min_files=few):
                     self._rewritten.put((name, rewritten))
                 return
             done = compact(collection, min_files=min_files)
@@ -114,5 +118,5 @@ class Upkeep:
                 self._note_damage(name, told(in_collection(name, damages)))
             raise
         if done.refused:
-            self._commits[name] += COMMITS_BEFORE_COMPACTION // 2
+            self.postpone(name)
         log.info("%s compacted: %s files became %s", name, done.files_before, done.files_after)

@@ -37,20 +37,25 @@ Record = tuple[int, int, bytes | None, bytes | None]
 
 
 class Scene:
-    """One collection, its plan, and what a dict says that it holds."""
+    """One collection, its plan, and what a dict says that it holds.
+
+    :param folder: of this process. :param warehouse: an object store; None: the folder is the warehouse, too.
+    """
 
     def __init__(
         self,
-        root: Path,
+        folder: Path,
         member: MemberPlan | None = None,
         *,
         vectors: bool = True,
         memory: IndexMemory | None = None,
+        warehouse: str | None = None,
     ) -> None:
-        self.root, self.states = str(root), KeyStates(root / "scratch", memory)
-        (root / "errors").mkdir(parents=True)
+        self.root, self.states = warehouse or str(folder), KeyStates(folder / "scratch", memory)
+        if warehouse is None:
+            (folder / "errors").mkdir(parents=True)
         plain = MemberPlan("u1", format_target("text"), (), (("key", "key"),), "", "", envelope=UPSERT, keys=("key",))
-        self.member = replace(member or plain, data_path=str(root / NAME), errors_path=str(root / "errors"))
+        self.member = replace(member or plain, data_path=f"{self.root}/{NAME}", errors_path=f"{self.root}/errors")
         create_collection(self.root, NAME, self.member.schema, keys=self.member.keys, vectors=vectors)
         self.collection = self.opened()
         self.offsets = [0, 0]
@@ -194,6 +199,38 @@ def test_a_plan_that_was_overtaken_is_made_anew_and_never_put_again(
     assert values(scene) == {"a": "1"}
 
 
+def test_a_compaction_that_was_written_beside_ticks_is_put_on_the_newest_version(scene: Scene) -> None:
+    for number in range(1, 5):
+        scene.tick(number, scene.events(number, scene.records((f"k{number}", str(number)))))
+    beside = scene.states.rewrite(scene.opened(), min_files=2)
+    assert beside is not None
+    assert (len(beside.inputs), len(beside.outputs)) == (4, 1)
+    scene.tick(5, scene.events(5, scene.records(("k5", "5"))))
+    before = scene.state()
+    assert scene.states.put_rewritten(scene.collection, beside)
+    assert scene.opened().delta_version == 6
+    paths = set(scene.opened().table.get_add_actions().column("path").to_pylist())
+    assert {file.path for file in beside.outputs} <= paths
+    assert not paths & set(beside.inputs)
+    assert scene.state() == before
+    scene.tick(6, scene.events(6, scene.records(("k1", "6"), ("k2", None))))
+    assert values(scene) == {"k1": "6", "k3": "3", "k4": "4", "k5": "5"}
+    assert values(scene, 5) == values(scene, 6)
+
+
+def test_a_compaction_of_files_that_were_written_anew_meanwhile_is_dropped(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, vectors=False)
+    for number in range(1, 4):
+        scene.tick(number, scene.events(number, scene.records((f"k{number}", str(number)))))
+    beside = scene.states.rewrite(scene.opened(), min_files=2)
+    assert beside is not None
+    scene.tick(4, scene.events(4, scene.records(("k2", "4"))))
+    assert not scene.states.put_rewritten(scene.collection, beside)
+    assert scene.opened().delta_version == 4
+    assert values(scene) == {"k1": "1", "k2": "4", "k3": "3"}
+    assert not any(Path(scene.collection.uri, file.path).exists() for file in beside.outputs)
+
+
 def test_a_commit_whose_answer_is_lost_is_found(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     way = type(scene.states.rows_of(scene.collection))
     put, calls = way.put, []
@@ -298,12 +335,12 @@ class Adds:
 ADDS = Adds()
 
 
-def adding(root: Path, *, vectors: bool, memory: IndexMemory | None = None) -> Scene:
+def adding(folder: Path, *, vectors: bool, memory: IndexMemory | None = None, warehouse: str | None = None) -> Scene:
     member = MemberPlan(
         "u1", format_target("json"), (("n", "numeric(38,0)"),), (("key", "key"),), "", "",
         envelope=f"{__name__}:ADDS", keys=("key",),
     )  # fmt: skip
-    return Scene(root, member, vectors=vectors, memory=memory)
+    return Scene(folder, member, vectors=vectors, memory=memory, warehouse=warehouse)
 
 
 @pytest.mark.parametrize("seed", range(6))

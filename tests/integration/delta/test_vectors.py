@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, QueryBuilder
 
@@ -35,8 +36,16 @@ Values = dict[str, int]
 class Walk:
     """A table that adds up the numbers of a key: whatever is applied twice, or to the wrong row, shows."""
 
-    def __init__(self, root: Path, seed: int, keys: int = 12, memory: IndexMemory | None = None) -> None:
-        self.scene = adding(root, vectors=True, memory=memory)
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        keys: int = 12,
+        memory: IndexMemory | None = None,
+        *,
+        warehouse: str | None = None,
+    ) -> None:
+        self.scene = adding(folder, vectors=True, memory=memory, warehouse=warehouse)
         self.random, self.keys = random.Random(seed), keys
         self.tick, self.now = 0, {}
         self.at: dict[int, Values] = {0: {}}
@@ -160,7 +169,7 @@ def walk(tmp_path: Path) -> Iterator[Walk]:
 
 
 def state_of(scene: Scene) -> KeyState:
-    return scene.states._states[NAME]
+    return scene.states._states[NAME].state
 
 
 def test_a_tick_is_one_commit_of_what_has_changed(walk: Walk) -> None:
@@ -192,6 +201,29 @@ def test_rows_that_are_taken_away_while_a_compaction_is_written_are_carried_over
     walk.check_changes()
 
 
+@pytest.mark.parametrize("refused", [False, True], ids=["overtaken", "refused"])
+def test_a_compaction_that_is_dropped_leaves_nothing(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    for _ in range(6):
+        walk.commit()
+    scratch = Path(walk.scene.root, "scratch")
+    mirrored = {path.name for path in scratch.rglob("*.arrow")}
+    walk.write_compaction()
+    assert {path.name for path in scratch.rglob("*.arrow")} > mirrored
+    if refused:
+        monkeypatch.setattr(puts, "put_entry", lambda *_: "refused")
+    else:
+        walk.foreign_compaction()
+    walk.put_compaction()
+    state = state_of(walk.scene)
+    assert state.files is not None
+    assert len(list(scratch.rglob("*.arrow"))) == len(state.files.files), "the mirror has files of the table alone"
+    monkeypatch.undo()
+    walk.commit()
+    walk.check()
+
+
 def test_a_compaction_whose_answer_is_lost_is_known_by_its_entry(walk: Walk, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(6):
         walk.commit()
@@ -219,6 +251,30 @@ def test_an_entry_of_others_is_followed_and_not_read_anew(walk: Walk) -> None:
     walk.foreign_compaction()
     walk.commit()
     assert state_of(walk.scene)._made == made
+    walk.check()
+
+
+def test_files_of_others_that_hold_views_of_text_are_followed_and_compacted(walk: Walk) -> None:
+    for _ in range(4):
+        walk.commit()
+    before = set(live_files(walk.scene.collection.filesystem, 4).files)
+    DeltaTable(walk.scene.collection.uri).update(
+        {"n": '"n"'},
+        commit_properties=CommitProperties(max_commit_retries=0),
+        post_commithook_properties=KEEP_LOG,
+    )
+    foreign = set(live_files(walk.scene.collection.filesystem, 5).files) - before
+    types = {pq.read_schema(Path(walk.scene.collection.uri, path)).field("key").type for path in foreign}
+    assert types == {pa.string_view()}
+    made = state_of(walk.scene)._made
+    walk.commit()
+    walk.write_compaction()
+    assert walk.beside is not None
+    assert foreign & set(walk.beside.inputs)
+    walk.commit()
+    walk.put_compaction()
+    walk.commit()
+    assert state_of(walk.scene)._made == made, "nothing was read again"
     walk.check()
 
 

@@ -74,11 +74,13 @@ def parsed(text: str) -> Any:
 def table_three_ways(option: Option, case: Case) -> list[Any]:
     literal, value, field = case
     columns = option.type == "names"
-    given = {"name": "t", "format": "none" if columns else "text"}
-    params = {**{name: param.value for name, param in table_params().items()}, "format": given["format"]}
+    # Some options are only for tables with a key.
+    clauses, keyed = KEYED[0]
+    given = {"name": "t", **({"format": "none"} if columns else keyed)}
+    params = {**{name: param.value for name, param in table_params().items()}, **given}
     params[option.name] = value if field is None else field
     form = rendered(table_definition("t"), params)
-    text = f"CREATE TABLE IF NOT EXISTS t FROM SOURCE s {'' if columns else 'FORMAT TEXT'}"
+    text = f"CREATE TABLE IF NOT EXISTS t FROM SOURCE s {'' if columns else clauses}"
     return [
         answer(lambda: parsed(f"{text} WITH ({option.all_words} {literal})")),
         answer(lambda: table_statement("s", {**given, "options": {option.name: value}})),

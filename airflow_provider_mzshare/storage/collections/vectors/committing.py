@@ -19,13 +19,14 @@ from pyroaring import BitMap
 
 from airflow_provider_mzshare.core.ticklog.keyed_commits import put_counts, rows_to_carry
 from airflow_provider_mzshare.errors import TransientError
+from airflow_provider_mzshare.storage.collections.check import raise_if_damaged
 from airflow_provider_mzshare.storage.collections.collection import CHECKPOINT_INTERVAL, Collection
 from airflow_provider_mzshare.storage.collections.commit import MAX_FILE_AGE_S, stamped
 from airflow_provider_mzshare.storage.collections.keyed import Changes, KeyedRows
 from airflow_provider_mzshare.storage.collections.vectors import entries, puts
 from airflow_provider_mzshare.storage.collections.vectors.bitmaps import vector_file
 from airflow_provider_mzshare.storage.collections.vectors.files import write_changes, write_rows
-from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles
+from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles, files_at
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
 from airflow_provider_mzshare.storage.collections.vectors.state import Before, Changed, KeyState
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
@@ -52,11 +53,19 @@ class VectorRows(KeyedRows):
         self._found: Before | None = None
 
     def before(self, collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
-        self._state.bring_to(collection)
-        self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
+        try:
+            self._state.bring_to(collection)
+            self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
+        except (OSError, ValueError, LookupError, pa.ArrowException, DeltaError) as error:
+            # What does not fit together is made anew by the next attempt.
+            self._state.drop()
+            raise_if_damaged(collection, error)
+            raise
         return self._found.rows
 
-    def put(self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]) -> None:
+    def put(
+        self, collection: Collection, changes: Changes, mz_timestamp: int, metadata: Mapping[str, str]
+    ) -> int | None:
         found = self._found if changes.before.num_rows else None
         written = self._written(collection, changes, found)
         crashpoint("vectors_written")
@@ -74,6 +83,7 @@ class VectorRows(KeyedRows):
         else:
             self._state.passed(version)
         checkpoint(collection, version)
+        return version
 
     def _known(self, changed: Changed, collection: Collection) -> None:
         """The commit is there: what becomes of the state is no failure of it."""
@@ -84,7 +94,7 @@ class VectorRows(KeyedRows):
 
     def _written(self, collection: Collection, changes: Changes, found: Before | None) -> _Written:
         files = collection.filesystem
-        added = write_rows(files, changes.after) if changes.after.num_rows else None
+        added = write_rows(collection.uri, files, changes.after) if changes.after.num_rows else None
         touched: list[tuple[LiveFile, BitMap]] = []
         actions: list[entries.Action] = []
         paths = [added.path] if added else []
@@ -144,22 +154,68 @@ def _typed(rows: pa.Table, kind: str) -> pa.Table:
     return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(kind), rows.num_rows))
 
 
-def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> bool:
+def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritten) -> bool:
     """Put a compaction on the newest version; False if it no longer stands, or an entry came first. Then it is dropped.
 
     Called by the thread that commits ticks: it knows the newest version, and nobody of its own comes between.
+
+    :param state: None for a collection without vectors.
     """
     collection.refresh()
-    state.bring_to(collection)
-    assert state.files is not None
-    live = state.files.files
-    gone = rows_to_carry(done.inputs, {path: state.bitmap(path) for path in live})
-    # Files that no entry names are removed when they are old: these must be named before, or never.
-    is_old = any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs)
-    if gone is None or is_old or not state.is_mirrored(done):
-        _discard(collection, [file.path for file in done.outputs])
+    if state is not None:
+        state.bring_to(collection)
+    newest = state.files if state is not None and state.files is not None else files_at(collection)
+    live = newest.files
+    gone = _gone_since(done, live, state)
+    if gone is None:
+        _drop(collection, state, done)
         return False
     carried = done.carried(gone)
+    outputs, paths = _outputs(collection, done, carried)
+    actions = [
+        entries.commit_info(done.entry_id, "OPTIMIZE", {"mz_compaction": "true"}),
+        *(entries.remove(live[path], data_change=False) for path in done.inputs),
+        *(entries.add(file, data_change=False) for file in outputs.values()),
+    ]
+    crashpoint("compaction_written")
+    version = newest.version + 1
+    if state is not None:
+        state.hold(done, version)
+    try:
+        _put(collection, version, actions, paths)
+    except (PutRefused, PutUnclear, DeltaError, OSError) as error:
+        if state is not None and isinstance(error, PutRefused):
+            state.discard(done)
+        log.info("%s: a compaction was not put: %s", collection.collection_id, error)
+        return False
+    if state is not None:
+        left = {path: file for path, file in live.items() if path not in done.inputs}
+        state.rewritten(done, LiveFiles(version, {**left, **outputs}), carried)
+    crashpoint("compaction_put")
+    checkpoint(collection, version)
+    return True
+
+
+def _drop(collection: Collection, state: KeyState | None, done: Rewritten) -> None:
+    if state is not None:
+        state.discard(done)
+    _discard(collection, [file.path for file in done.outputs])
+
+
+def _gone_since(done: Rewritten, live: Mapping[str, LiveFile], state: KeyState | None) -> Mapping[str, BitMap] | None:
+    """By input, the rows that were taken away since it was read; None if the compaction does not stand."""
+    # Files that no entry names are removed when they are old: these must be named before, or never.
+    if any(entries.now_ms() - file.modified > MAX_FILE_AGE_S * 1000 for file in done.outputs):
+        return None
+    if state is not None and not state.is_mirrored(done):
+        return None
+    return rows_to_carry(done.inputs, {path: state.bitmap(path) if state else BitMap() for path in live})
+
+
+def _outputs(
+    collection: Collection, done: Rewritten, carried: Mapping[str, BitMap]
+) -> tuple[dict[str, LiveFile], list[str]]:
+    """The new files with their vectors, and the paths of all that is named then, on the disk."""
     outputs = {file.path: file for file in done.outputs}
     paths = list(outputs)
     if carried:
@@ -167,25 +223,8 @@ def put_rewritten(collection: Collection, state: KeyState, done: Rewritten) -> b
         puts.write_file(collection.uri, vectors.path, vectors.content)
         outputs |= {path: outputs[path].with_vector(v) for path, v in zip(carried, vectors.vectors, strict=True)}
         paths.append(vectors.path)
-    puts.flush(collection.uri, paths)
-    actions = [
-        entries.commit_info(done.entry_id, "OPTIMIZE", {"mz_compaction": "true"}),
-        *(entries.remove(live[path], data_change=False) for path in done.inputs),
-        *(entries.add(file, data_change=False) for file in outputs.values()),
-    ]
-    crashpoint("compaction_written")
-    version = state.files.version + 1
-    state.hold(done, version)
-    try:
-        _put(collection, version, actions, paths)
-    except (PutRefused, PutUnclear, DeltaError, OSError) as error:
-        log.info("%s: a compaction was not put: %s", collection.collection_id, error)
-        return False
-    left = {path: file for path, file in live.items() if path not in done.inputs}
-    state.rewritten(done, LiveFiles(version, {**left, **outputs}), carried)
-    crashpoint("compaction_put")
-    checkpoint(collection, version)
-    return True
+        puts.flush(collection.uri, [vectors.path])
+    return outputs, paths
 
 
 def _put(collection: Collection, version: int, actions: Sequence[entries.Action], paths: Sequence[str]) -> None:

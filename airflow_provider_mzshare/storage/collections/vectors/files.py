@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,27 +20,31 @@ from airflow_provider_mzshare.storage.collections.vectors.live_files import Live
 from airflow_provider_mzshare.storage.fanout.plan import bounded_columns
 
 CHANGES = "_change_data"
-BATCH_ROWS = 65_536
+BATCH_ROWS = 262_144
+"""As many as the mirror keeps together, so that they need not be gathered."""
 OPTIONS = {"compression": "zstd", "compression_level": 1, "store_schema": False}
 """As the pass has them."""
 
 
-def write_rows(filesystem: pafs.FileSystem, rows: pa.Table) -> LiveFile:
+def write_rows(uri: str, filesystem: pafs.FileSystem, rows: pa.Table) -> LiveFile:
     """A new data file that no entry names yet."""
-    with closing(RowsFile(filesystem, rows.schema)) as file:
+    with closing(RowsFile(uri, filesystem, rows.schema)) as file:
         file.write(rows)
     return file.finished()
 
 
 class RowsFile:
-    """A data file that is being written. After ``close``, ``finished`` says what an entry needs to know of it."""
+    """A data file that is being written. After ``close``, ``finished`` says what an entry needs to know of it.
 
-    def __init__(self, filesystem: pafs.FileSystem, schema: pa.Schema) -> None:
+    :param filesystem: the collection's folder, where it is not on a local disk.
+    """
+
+    def __init__(self, uri: str, filesystem: pafs.FileSystem, schema: pa.Schema) -> None:
         self.path = f"part-{uuid.uuid4()}.parquet"
         self._bounded = bounded_columns(schema)
         self._bounds: dict[str, tuple[int, int]] = {}
         self.rows = self.size = 0
-        self._sink = filesystem.open_output_stream(self.path)
+        self._sink = _opened(uri, filesystem, self.path)
         self._writer = pq.ParquetWriter(self._sink, schema, **OPTIONS)
 
     def write(self, rows: pa.Table) -> None:
@@ -69,13 +74,20 @@ class RowsFile:
 
 def write_changes(uri: str, filesystem: pafs.FileSystem, rows: pa.Table) -> tuple[str, int]:
     """A change file, and its size."""
-    if local_path(uri) is not None:
+    if (root := local_path(uri)) is not None:
         # Not its parents: a folder that is gone must not come back empty.
-        filesystem.create_dir(CHANGES, recursive=False)
+        with suppress(FileExistsError):
+            os.mkdir(os.path.join(root, CHANGES))
     path = f"{CHANGES}/cdc-{uuid.uuid4()}.parquet"
-    with filesystem.open_output_stream(path) as sink:
+    with _opened(uri, filesystem, path) as sink:
         pq.write_table(rows, sink, **OPTIONS)
         return path, sink.tell()
+
+
+def _opened(uri: str, filesystem: pafs.FileSystem, path: str) -> pa.NativeFile:
+    """To be written to. On a local disk without delta-rs, which has a thread of its own for each part."""
+    root = local_path(uri)
+    return filesystem.open_output_stream(path) if root is None else pa.OSFile(os.path.join(root, path), "wb")
 
 
 def read_rows(uri: str, filesystem: pafs.FileSystem, path: str) -> Iterator[pa.RecordBatch]:

@@ -219,6 +219,8 @@ class KeyIndex:
 
     def drop_rows(self, locations: Words) -> None:
         """Rows of which only the places are known; places without a row, as in a vector that adds up, may be there."""
+        if not locations.size:
+            return
         ordered = np.unique(locations)
         files = files_of(ordered)
         numbers, firsts = np.unique(files, return_index=True)
@@ -358,7 +360,7 @@ class IndexBuilder:
         self._parts.append((*stored, np.append(0, ends)))
 
     def finish(self) -> KeyIndex:
-        """The builder is empty afterwards."""
+        """Called once."""
         if self._rows:
             self._store()
         self._waiting, parts, self._parts = [], self._parts, []

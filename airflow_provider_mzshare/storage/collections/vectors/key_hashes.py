@@ -60,6 +60,8 @@ def _with_words(lane: Words, column: pa.Array) -> Words:
 
 def _with_bytes(lane: Words, column: pa.Array) -> Words:
     """The length first, so that bytes cannot move from one column to the next one unnoticed."""
+    if column.type not in (pa.string(), pa.binary()):
+        column = column.cast(pa.large_binary())
     starts, lengths, data = _bytes_of(column)
     words = lengths.astype(np.uint64)
     if column.null_count:
@@ -95,8 +97,6 @@ def _with_short(lane: Words, starts: npt.NDArray[np.int64], left: npt.NDArray[np
 
 def _bytes_of(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Words]:
     """Where values begin, how long they are, and the word that begins at each byte."""
-    if column.type not in (pa.string(), pa.binary()):
-        column = column.cast(pa.large_binary())
     kind = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     _, places, data = column.buffers()
     offsets = np.frombuffer(places, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)

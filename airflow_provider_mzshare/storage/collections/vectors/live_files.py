@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage.collections import log as deltalog
+from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.vectors.bitmaps import Vector
 
 
@@ -85,6 +87,14 @@ def live_files(filesystem: pafs.FileSystem, version: int) -> LiveFiles:
             raise LogIncomplete(f"log entry {number} is missing")
         found = found.followed_by(entry)
     return found
+
+
+def files_at(collection: Collection) -> LiveFiles:
+    """The files of the version that is loaded."""
+    try:
+        return live_files(collection.filesystem, collection.delta_version)
+    except LogIncomplete as error:
+        raise BadCollection(collection.collection_id, str(error)) from error
 
 
 def _empty() -> LiveFiles:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from airflow_provider_mzshare.storage.collections.vectors.index import files_of, rows_of
 from airflow_provider_mzshare.storage.fanout.hashing import Words
 
-CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 18
 """Rows are taken chunk by chunk. Fewer rows make more calls; more would have to be gathered in memory first."""
-CHUNK_BYTES = 32 << 20
+CHUNK_BYTES = 64 << 20
 _SUFFIX = ".arrow"
 
 

@@ -11,7 +11,8 @@ import ctypes
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -28,6 +29,7 @@ from airflow_provider_mzshare.storage.collections.log import LOG, entry_path, ve
 Answer = Literal["put", "refused"]
 
 STORES_KEPT = 256
+FLUSHED_AT_ONCE = 8
 _LISTED_AT_ONCE = 1000
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -36,7 +38,11 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)|\bOs \{\s*code: (\d+)")
 """The system's number, in either of the two ways in which obstore's messages show it."""
-_NUMBERS: dict[type[BaseError], int] = {NotFoundError: errno.ENOENT, PermissionDeniedError: errno.EACCES}
+_NUMBERS: dict[type[Exception], int] = {
+    NotFoundError: errno.ENOENT,
+    PermissionDeniedError: errno.EACCES,
+    NotImplementedError: errno.ENOTSUP,
+}
 
 
 def put_entry(uri: str, version: int, content: bytes) -> Answer:
@@ -56,7 +62,7 @@ def put_entry(uri: str, version: int, content: bytes) -> Answer:
 def list_entries(uri: str, from_version: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The versions from ``from_version`` on that have an entry, and those that have a checkpoint in any form."""
     root = local_path(uri)
-    names = _names_of_objects(uri, from_version) if root is None else _names_of_files(root)
+    names = _names_of_objects(uri, from_version) if root is None else _names_of_files(root, from_version)
     entries, checkpoints = versions_named(names)
     return tuple(v for v in entries if v >= from_version), tuple(v for v in checkpoints if v >= from_version)
 
@@ -91,13 +97,30 @@ def flush(uri: str, paths: Iterable[str]) -> None:
         return
     paths = list(paths)
     # Names come last: a name on the disk whose file is not would be a file with other bytes.
-    folders = {folder: None for path in paths for folder in _folders_of(path)}
-    for name in (*paths, *folders):
-        descriptor = os.open(Path(root, name), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    folders = list({folder: None for path in paths for folder in _folders_of(path)})
+    for names in (paths, folders):
+        _flush_together([Path(root, name) for name in names])
+
+
+def _flush_together(paths: Sequence[Path]) -> None:
+    """What is asked for at once takes the disk little more than one of it: it writes its journal once."""
+    waiting = [_flushers().submit(_flush, path) for path in paths]
+    wait(waiting)
+    for one in waiting:
+        one.result()
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@lru_cache(1)
+def _flushers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(FLUSHED_AT_ONCE, thread_name_prefix="mzshare-flush")
 
 
 def _folders_of(path: str) -> list[str]:
@@ -144,9 +167,10 @@ def rename_if_absent(source: Path, target: Path) -> None:
         raise OSError(number, os.strerror(number), str(source), None, str(target))
 
 
-def _names_of_files(root: str) -> list[str]:
-    with os.scandir(Path(root, LOG)) as found:
-        return [entry.name for entry in found]
+def _names_of_files(root: str, from_version: int) -> list[str]:
+    """Those that sort behind all earlier versions: of a long log, few are looked at closely."""
+    first = f"{from_version:020d}"
+    return [name for name in os.listdir(Path(root, LOG)) if name >= first]
 
 
 def _create_object(uri: str, path: str, content: bytes) -> bool:
@@ -186,7 +210,7 @@ def _store(uri: str) -> ObjectStore:
 def _as_os_errors(place: str) -> Iterator[None]:
     try:
         yield
-    except BaseError as error:
+    except (BaseError, NotImplementedError) as error:
         # The rest of the message is a dump of the library's own values.
         said = str(error).partition("\n\nDebug source")[0]
         found = _SYSTEM_ERROR.search(str(error))

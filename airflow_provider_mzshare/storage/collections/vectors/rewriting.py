@@ -1,10 +1,11 @@
-"""Compaction of files with vectors: written beside the ticks, with a map from every old row to its new place.
+"""Compaction where rows change: written beside the ticks, with a map from every old row to its new place.
 
 Puts nothing: the thread that commits ticks puts it on the newest version, and carries over what was taken away since.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from airflow_provider_mzshare.storage.collections.vectors.index import GONE, fil
 from airflow_provider_mzshare.storage.collections.vectors.index import rows_of as rows_at
 from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile
 from airflow_provider_mzshare.storage.collections.vectors.mirror import Mirror
+from airflow_provider_mzshare.storage.collections.vectors.puts import flush
 
 Locations = npt.NDArray[np.uint64]
 _CHUNK_ROWS = 262_144
@@ -35,20 +37,20 @@ TIER = 2.0
 
 @dataclass(frozen=True)
 class Rewritten:
-    """Files that are written and not named yet, for the rows of ``inputs``.
+    """Files that are on the disk and not named yet, for the rows of ``inputs``.
 
     :param inputs: the rows that were left out of each, as its vector had them when it was read.
     :param outputs: what takes their place; nothing if no row is left.
     :param numbers: of the outputs, in the mirror.
     :param mapping: by input, where each of its rows is now; ``GONE`` if it was left out.
-    :param mirror: the one that has the rows of the outputs already.
+    :param mirror: the one that has the rows of the outputs already; None for a collection without vectors.
     """
 
     inputs: Mapping[str, BitMap]
     outputs: Sequence[LiveFile]
     numbers: Mapping[str, int]
     mapping: Mapping[str, Locations]
-    mirror: Mirror
+    mirror: Mirror | None
     entry_id: str = field(default_factory=new_entry_id)
 
     def carried(self, gone: Mapping[str, BitMap]) -> dict[str, BitMap]:
@@ -85,10 +87,17 @@ def choose(files: Iterable[LiveFile], *, min_files: int, target_size: int) -> li
 class Rewriting:
     """:param schema: the columns of the collection.
     :param number: gives a number for each new file, for the mirror.
+    :param mirror: gets the rows of the new files, too.
     """
 
     def __init__(
-        self, collection: Collection, schema: pa.Schema, mirror: Mirror, number: Iterator[int], *, target_size: int
+        self,
+        collection: Collection,
+        schema: pa.Schema,
+        mirror: Mirror | None,
+        number: Iterator[int],
+        *,
+        target_size: int,
     ) -> None:
         self._collection, self._schema, self._mirror = collection, schema, mirror
         self._number, self._target = number, target_size
@@ -101,11 +110,17 @@ class Rewriting:
         numbers: dict[str, int] = {}
         chunks = self._chunks(inputs, left_out)
         while (first := next(chunks, None)) is not None:
-            number, file = next(self._number), RowsFile(files, self._schema)
+            number, file = next(self._number), RowsFile(self._collection.uri, files, self._schema)
             with closing(file):
-                self._mirror.put(number, self._written(file, number, chain([first], chunks)), self._schema)
+                batches = self._written(file, number, chain([first], chunks))
+                if self._mirror is not None:
+                    self._mirror.put(number, batches, self._schema)
+                else:
+                    deque(batches, maxlen=0)
             outputs.append(file.finished())
             numbers[file.path] = number
+        # Here, since they are large: no tick is to wait for them.
+        flush(self._collection.uri, numbers)
         return Rewritten(left_out, outputs, numbers, self._mapping, self._mirror)
 
     def _written(self, file: RowsFile, number: int, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
@@ -126,7 +141,8 @@ class Rewriting:
         for file in inputs:
             for first, batch in self._rows(file):
                 old = first + np.flatnonzero(staying(left_out[file.path], first, batch.num_rows)).astype(np.uint64)
-                parts.append(_conformed(batch.take(pa.array(old - np.uint64(first))), self._schema))
+                # Merges write views of text, from which Arrow cannot take rows.
+                parts.append(_conformed(batch, self._schema).take(pa.array(old - np.uint64(first))))
                 places.append((file.path, old, np.arange(rows, rows + len(old), dtype=np.uint64)))
                 rows += len(old)
                 if rows >= _CHUNK_ROWS:

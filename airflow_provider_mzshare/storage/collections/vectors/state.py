@@ -24,7 +24,6 @@ from pyroaring import BitMap
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.key_index import Move, Seen, index_move
 from airflow_provider_mzshare.core.ticklog.log_upkeep import log_part
-from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.vectors import key_hashes as hashing
@@ -33,12 +32,7 @@ from airflow_provider_mzshare.storage.collections.vectors.building import FileRo
 from airflow_provider_mzshare.storage.collections.vectors.files import read_rows
 from airflow_provider_mzshare.storage.collections.vectors.index import IndexBuilder, KeyIndex, files_of, locations_of
 from airflow_provider_mzshare.storage.collections.vectors.index import rows_of as rows_at
-from airflow_provider_mzshare.storage.collections.vectors.live_files import (
-    LiveFile,
-    LiveFiles,
-    LogIncomplete,
-    live_files,
-)
+from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile, LiveFiles, files_at
 from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory, Share
 from airflow_provider_mzshare.storage.collections.vectors.mirror import Mirror
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
@@ -202,10 +196,7 @@ class KeyState:
     def _rebuild(self, collection: Collection, target: int) -> None:
         self.drop()
         began = time.monotonic()
-        try:
-            found = live_files(collection.filesystem, target)
-        except LogIncomplete as error:
-            raise BadCollection(collection.collection_id, str(error)) from error
+        found = files_at(collection)
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir(parents=True)
@@ -320,6 +311,14 @@ class KeyState:
     def hold(self, rewritten: Rewritten, version: int) -> None:
         """A compaction is about to be put: whatever the answer will be, its entry may stand in the log."""
         self._held = _Held(version, rewritten)
+
+    def discard(self, rewritten: Rewritten) -> None:
+        """A compaction whose entry is not in the log and never will be: what the mirror has of it goes."""
+        self._held = None
+        mirror = rewritten.mirror
+        for number in rewritten.numbers.values():
+            if mirror is not None and number in mirror:
+                mirror.drop(number)
 
     def rewritten(self, done: Rewritten, after: LiveFiles, carried: Mapping[str, BitMap]) -> None:
         """A compaction whose mapping we hold is the next entry. Rows have moved, and none has changed.

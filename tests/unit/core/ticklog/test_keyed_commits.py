@@ -13,6 +13,8 @@ from airflow_provider_mzshare.core.ticklog.keyed_commits import (
     TickGoal,
     compaction_stands,
     next_step,
+    put_counts,
+    rows_to_carry,
     what_to_put,
 )
 
@@ -119,3 +121,41 @@ def test_a_group_whose_ticks_cancel_each_other_out_is_marked_by_a_fence() -> Non
 def test_a_compaction_needs_all_of_its_files() -> None:
     assert compaction_stands(["a", "b"], ["a", "b", "c"])
     assert not compaction_stands(["a", "b"], ["b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("is_ours", "entries", "checkpoints", "counts"),
+    [
+        (True, [7, 8], [], True),
+        (True, [7, 8, 9], [], True),
+        (True, [7, 8], [7], True),
+        (True, [0, 7, 8], [0, 7], True),
+        (False, [7, 8], [], False),
+        (True, [7], [], False),
+        (True, [8], [], False),
+        (True, [6, 8], [], False),
+        (True, [7, 8], [8], False),
+        (True, [7, 8, 9, 10], [10], False),
+        (True, [7, 8], [7, 12], False),
+    ],
+)
+def test_a_put_counts_if_it_is_ours_follows_its_version_and_is_below_no_checkpoint(
+    is_ours: bool, entries: list[int], checkpoints: list[int], counts: bool
+) -> None:
+    assert put_counts(8, is_ours=is_ours, entries=entries, checkpoints=checkpoints) is counts
+
+
+READ = {"a": {1, 2}, "b": set[int]()}
+
+
+def test_rows_that_were_taken_away_since_are_carried_over() -> None:
+    assert rows_to_carry(READ, {"a": {1, 2, 5}, "b": {0}, "c": {9}}) == {"a": {5}, "b": {0}}
+    assert rows_to_carry(READ, {"a": {1, 2}, "b": {0}}) == {"b": {0}}
+    assert rows_to_carry(READ, {"a": {1, 2}, "b": set()}) == {}
+    assert rows_to_carry({}, {"a": {1}}) == {}
+
+
+def test_a_compaction_does_not_stand_without_an_input_or_with_rows_that_are_back() -> None:
+    assert rows_to_carry(READ, {"a": {1, 2}}) is None
+    assert rows_to_carry(READ, {"a": {1}, "b": set()}) is None
+    assert rows_to_carry(READ, {"a": {1, 3, 4}, "b": set()}) is None, "it has grown, and has lost a row"
