@@ -31,7 +31,8 @@ class Indexing:
         self._root, self.states = root, states
         self._guard = threading.Lock()
         self._asked: set[CollectionId] = set()
-        self._ready: set[CollectionId] = set()
+        self._needless: set[CollectionId] = set()
+        """Those that have no index, or whose tick will say why there is none."""
         self._ended = False
         self._doing: tuple[CollectionId | None, float] = (None, 0.0)
         """What is being made or brought on, and since when."""
@@ -46,15 +47,17 @@ class Indexing:
             self._thread.submit(self._bring, name)
 
     def is_ready(self, name: CollectionId) -> bool:
-        """It was made and is at most a few entries behind; or there is none to be waited for."""
+        """It was made, is at most a few entries behind, and nobody has taken it; or there is none to be waited for."""
         doing, since = self._doing
-        return name in self._ready and not (doing == name and time.monotonic() - since > SHORT_SECONDS)
+        if doing == name and time.monotonic() - since > SHORT_SECONDS:
+            return False
+        return name in self._needless or self.states.is_made(name)
 
     def forget(self, name: CollectionId) -> None:
         """Nobody will commit to it."""
         with self._guard:
             self._asked.discard(name)
-        self._ready.discard(name)
+        self._needless.discard(name)
         self.states.forget(name)
 
     def close(self) -> None:
@@ -71,16 +74,21 @@ class Indexing:
             self._asked.discard(name)
         self._doing = name, time.monotonic()
         try:
-            if collection_exists(self._root, name):
-                self.states.bring(Collection.open(self._root, name))
+            is_needless = not self._made(name)
         except Interrupted:
-            return
+            is_needless = False
         except Exception as error:  # noqa: BLE001  whatever it is, a commit meets it too, and says whose it is
             log.warning("%s: its index cannot be made beside the ticks: %s", name, error)
-            if isinstance(error, TransientError) or fault_of(error):
-                # It may go by: the next look tries again, and nobody waits for it in a tick meanwhile.
-                self._ready.discard(name)
-                return
+            # What may go by is tried again at the next look, and no tick waits for it meanwhile.
+            is_needless = not isinstance(error, TransientError) and not fault_of(error)
         finally:
             self._doing = None, 0.0
-        self._ready.add(name)
+        (self._needless.add if is_needless else self._needless.discard)(name)
+
+    def _made(self, name: CollectionId) -> bool:
+        """False if there is nothing to make."""
+        if not collection_exists(self._root, name):
+            return False
+        collection = Collection.open(self._root, name)
+        self.states.bring(collection)
+        return collection.has_vectors

@@ -93,6 +93,11 @@ class KeyStates:
             if kept.is_gone:
                 self._end(kept)
 
+    def is_made(self, name: CollectionId) -> bool:
+        """Whether it is there, for somebody to take. One that is taken belongs to a member, or to one that has left."""
+        kept = self._states.get(name)
+        return kept is not None and not kept.is_taken and kept.state.version is not None
+
     def _kept(self, collection: Collection) -> _Kept:
         name = collection.collection_id
         with self._guard:

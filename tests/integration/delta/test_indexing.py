@@ -106,7 +106,20 @@ def test_it_is_not_moved_beside_the_ticks_any_more_once_it_is_taken(two: Two) ->
     two.indexing.want([])
     two.indexing._thread.submit(int).result(10)
     assert two.state.version == version
+
+
+def test_a_table_that_has_left_and_comes_back_needs_a_new_one(two: Two) -> None:
+    two.commit("a")
+    two.bring()
+    two.take_over()
+    two.commit("b")
+    two.indexing.states.keep([NAME])
+    assert not two.indexing.is_ready(NAME), "it is a member's"
+    two.indexing.states.keep([])
+    assert not two.indexing.is_ready(NAME)
+    two.bring()
     assert two.indexing.is_ready(NAME)
+    assert two.state.keys_known == 2
 
 
 def test_what_is_not_there_or_has_no_index_is_ready_at_once(tmp_path: Path) -> None:
@@ -169,7 +182,7 @@ def test_nobody_waits_for_the_index_of_another_table(two: Two, monkeypatch: pyte
         assert not two.indexing.is_ready(NAME), "it is still made"
         slow.go_on.set()
     assert found.num_rows == 0
-    wait_until(lambda: two.indexing.is_ready(NAME) and two.indexing.is_ready(name), 10, "both")
+    wait_until(lambda: two.indexing.is_ready(NAME), 10, "it to be ready")
 
 
 def test_it_is_not_ready_while_it_follows_an_entry_that_takes_long(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
