@@ -42,13 +42,18 @@ def log_removals(
 def log_part(entries: Collection[int], checkpoints: Collection[int]) -> frozenset[int]:
     """The listed entries that are part of the log; others stand in holes that ``log_removals`` has made.
 
-    As long as entry 0 is there, nothing was removed. After that the oldest checkpoint stands above all holes. An entry
-    in a hole may touch the ones above it, so a gap is not always there to tell it; what lies below one is no part.
+    As long as entry 0 is there, nothing was removed. After that the oldest checkpoint stands above all holes, unless
+    its writer has slept until it was below one: then its own entry is gone, or another sleeper's stands there. So only
+    a checkpoint whose entry is listed counts, and only what lies above it. An entry in a hole may touch the ones above
+    it, so a gap is not always there to tell it; what lies below one is no part.
+
+    :param entries: from a listing that was made after the entries in question were read: one that is read later may
+        stand in a hole that was made since.
     """
-    base = 0 if 0 in entries else min(checkpoints, default=None)
+    base = -1 if 0 in entries else min((version for version in checkpoints if version in entries), default=None)
     if base is None:
         return frozenset()
-    above = sorted((version for version in entries if version >= base), reverse=True)
+    above = sorted((version for version in entries if version > base), reverse=True)
     return frozenset(version for place, version in enumerate(above) if version == above[0] - place)
 
 

@@ -20,13 +20,8 @@ _OURS = ("_change_data/", f"{EVENTS}/")
 def transactions(collection: Collection) -> list[TickCommit]:
     """The ticks in the log, oldest first, as far back as it still has its entries."""
     collection.refresh()
-    commits = []
-    for version in deltalog.list_log(collection.filesystem).part:
-        entry = deltalog.read_entry(collection.filesystem, version)
-        commit = entry.tick(collection.collection_id) if entry else None
-        if commit:
-            commits.append(commit)
-    return commits
+    commits = (entry.tick(collection.collection_id) for entry in deltalog.read_part(collection.filesystem))
+    return [commit for commit in commits if commit]
 
 
 def named_files(
@@ -55,10 +50,9 @@ def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
     """Files and vectors that a version no longer has, and change files of entries before it, as far back as the log
     goes. No later version needs them: what was removed is never added again."""
     removed: set[str] = set()
-    for version in deltalog.list_log(collection.filesystem).part:
-        if version <= to_version and (entry := deltalog.read_entry(collection.filesystem, version)):
-            removed.update((*entry.removed(), *entry.removed_vectors(), *entry.vectors()))
-            removed.update(entry.changes() if version < to_version else ())
+    for entry in deltalog.read_part(collection.filesystem, to_version=to_version):
+        removed.update((*entry.removed(), *entry.removed_vectors(), *entry.vectors()))
+        removed.update(entry.changes() if entry.version < to_version else ())
     return frozenset(removed - set(active_files(collection, to_version)))
 
 

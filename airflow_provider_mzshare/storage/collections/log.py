@@ -99,6 +99,15 @@ class LogFiles:
         return tuple(sorted(log_part(self.entries, self.checkpoints)))
 
 
+def read_part(filesystem: pafs.FileSystem, *, to_version: int | None = None) -> list[Entry]:
+    """The entries that are part of the log, oldest first. They are read before the listing that tells which are: an
+    entry that is read later may have come into a hole that was made since."""
+    found = (v for v in list_log(filesystem).entries if to_version is None or v <= to_version)
+    read = [entry for entry in (read_entry(filesystem, version) for version in found) if entry]
+    part = frozenset(list_log(filesystem).part)
+    return [entry for entry in read if entry.version in part]
+
+
 def open_filesystem(uri: str) -> pafs.FileSystem:
     """The storage below a table, with paths relative to it: one way for local disks and object stores."""
     return pafs.PyFileSystem(DeltaStorageHandler(uri))

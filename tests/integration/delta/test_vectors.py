@@ -19,6 +19,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder
 
 from airflow_provider_mzshare.core.schema import system_names
 from airflow_provider_mzshare.errors import CommitUnclear
+from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG
@@ -297,6 +298,33 @@ def test_a_put_into_a_hole_of_the_log_does_not_count(walk: Walk, monkeypatch: py
     walk.commit()
     walk.at = {version: rows for version, rows in walk.at.items() if version >= 7}
     walk.check()
+
+
+def test_an_entry_that_comes_into_a_hole_while_the_log_is_looked_through_is_no_part_of_it(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(4):
+        walk.commit()
+    walk.checkpoint()
+    walk.commit()
+    collection, read = walk.scene.opened(), deltalog.read_entry
+    right = {commit.mz_timestamp for commit in audit.transactions(collection)}
+    at = Path(collection.uri, deltalog.entry_path(3))
+    sleeper = at.read_text().replace(f'"version":{max(right) - 2}', '"version":999')
+
+    def after_maintenance(files: Any, version: int) -> Any:
+        if version == 3:
+            for gone in range(4):
+                Path(collection.uri, deltalog.entry_path(gone)).unlink(missing_ok=True)
+            at.write_text(sleeper)
+        return read(files, version)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deltalog, "read_entry", after_maintenance)
+        found = {commit.mz_timestamp for commit in audit.transactions(collection)}
+    assert read(collection.filesystem, 3).tick(NAME).mz_timestamp == 999  # type: ignore[union-attr]
+    assert max(right) in found
+    assert found <= right
 
 
 def test_a_dying_file_keeps_its_entry_until_a_compaction(walk: Walk) -> None:

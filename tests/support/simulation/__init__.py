@@ -5,7 +5,8 @@ the real ones; catalog and Delta log are lists in memory that behave as the real
 ``Mutant`` leaves one rule out, to show that the check finds it.
 """
 
-from tests.support.simulation.mutants import KEYED, Mutant, Violation
+from tests.support.simulation.mutants import KEYED, VECTORS, Mutant, Violation
+from tests.support.simulation.vector_world import VectorWorld, run_vectors
 from tests.support.simulation.world import KEYED_KINDS, World, run
 
-__all__ = ["KEYED", "KEYED_KINDS", "Mutant", "Violation", "World", "run"]
+__all__ = ["KEYED", "KEYED_KINDS", "VECTORS", "Mutant", "VectorWorld", "Violation", "World", "run", "run_vectors"]

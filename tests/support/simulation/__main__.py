@@ -1,20 +1,21 @@
-"""Replay one seed and tell what happened: ``python -m tests.support.simulation [keyed] SEED [MUTANT]``."""
+"""Replay one seed and tell what happened: ``python -m tests.support.simulation [keyed | vectors] SEED [MUTANT]``."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, TableState, Tick
-from tests.support.simulation import KEYED, KEYED_KINDS, Mutant, Violation, World
+from tests.support.simulation import KEYED, KEYED_KINDS, VECTORS, Mutant, VectorWorld, Violation, World
 from tests.support.simulation.catalog import Catalog
 from tests.support.simulation.delta import Delta
 from tests.support.simulation.keyed import APPEND
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.topic import Topic
+from tests.support.simulation.vector_delta import VectorDelta
 
 TOLD: dict[type, tuple[str, ...]] = {
     Catalog: (
@@ -23,6 +24,8 @@ TOLD: dict[type, tuple[str, ...]] = {
     ),
     Delta: ("append", "send", "land", "lose"),
     KeyedDelta: ("append", "put", "put_late"),
+    VectorDelta: ("append", "put", "remove", "remove_checkpoint", "remove_entry", "add_checkpoint"),
+    VectorWorld: ("hours_pass",),
     Topic: ("produce", "add_partition", "compact"),
 }  # fmt: skip
 
@@ -69,11 +72,10 @@ def short(value: object) -> str:
     return str(value) if isinstance(value, Position) else repr(value)
 
 
-def main(seed: int, mutant: Mutant, kinds: Sequence[str]) -> int:
+def main(world: World, seed: int) -> int:
     for of, names in TOLD.items():
         for name in names:
             setattr(of, name, told(of, name))
-    world = World(seed, mutant, kinds)
     try:
         world.run()
         world.check()
@@ -87,6 +89,9 @@ def main(seed: int, mutant: Mutant, kinds: Sequence[str]) -> int:
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     chosen = Mutant[arguments[-1].upper()] if not arguments[-1].isdigit() else Mutant.NONE
-    is_keyed = arguments[0] == "keyed" or chosen in KEYED
-    seed_at = int(arguments[0] == "keyed")
-    sys.exit(main(int(arguments[seed_at]), chosen, KEYED_KINDS if is_keyed else (APPEND,)))
+    said = arguments[0] if not arguments[0].isdigit() else ""
+    chosen_seed = int(arguments[bool(said)])
+    if said == "vectors" or chosen in VECTORS:
+        sys.exit(main(VectorWorld(chosen_seed, chosen), chosen_seed))
+    is_keyed = said == "keyed" or chosen in KEYED
+    sys.exit(main(World(chosen_seed, chosen, KEYED_KINDS if is_keyed else (APPEND,)), chosen_seed))

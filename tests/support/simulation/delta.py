@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from tests.support.simulation.keyed import Change
 from tests.support.simulation.mutants import Violation
 
 
@@ -16,7 +15,7 @@ class Entry(NamedTuple):
     :param first: the time of the first tick it carries.
     :param rows: see topic.py.
     :param spec: the version of the spec that they were made with.
-    :param change: of a keyed collection: its files.
+    :param change: of a keyed collection: its files, a Change or a VectorChange.
     """
 
     app: str
@@ -24,7 +23,7 @@ class Entry(NamedTuple):
     first: int
     rows: int
     spec: int = 0
-    change: Change | None = None
+    change: Any = None
 
 
 class Delta:

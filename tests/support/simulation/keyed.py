@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from tests.support.simulation.topic import MAX_PARTITIONS, WIDTH, prefix
 
 APPEND, UPSERT, SUM = "append", "upsert", "sum"
 """Kinds of tables. A sum adds up the values of its key: it shows a record that was applied twice."""
+WITH_VECTORS = {"sum with vectors": SUM, "upsert with vectors": UPSERT}
+"""Kinds whose rows are taken away by deletion vectors, not by writing files anew."""
 
 _RECORDS = range(MAX_PARTITIONS * WIDTH)
 KEY = [(record * 2654435761 >> 9) % 4 for record in _RECORDS]
@@ -40,6 +42,11 @@ class Change(NamedTuple):
 FENCE = Change(frozenset(), {}, 0, 0)
 
 
+def is_fence(change: Any) -> bool:
+    """Of any collection: it names no file."""
+    return not change.removed and not change.added
+
+
 def ordered(events: int, ticks: Iterable[Tick]) -> Iterator[int]:
     """By tick, then by place."""
     for tick in ticks:
@@ -64,11 +71,7 @@ def hashed(rows: Iterable[Row]) -> int:
 def plan(kind: str, files: Files, events: Iterable[int], new_file: str) -> Change | None:
     """The files with a changed row are written anew, as a merge does. None if no row changes."""
     before = {row.key: row for rows in files.values() for row in rows}
-    after: dict[int, Row | None] = {}
-    for event in events:
-        key = KEY[event]
-        after[key] = _applied(kind, after[key] if key in after else before.get(key), event)
-    changed = {key: row for key, row in after.items() if row != before.get(key)}
+    changed = fold(kind, before, events)
     if not changed:
         return None
     touched = frozenset(name for name, rows in files.items() if any(row.key in changed for row in rows))
@@ -77,6 +80,15 @@ def plan(kind: str, files: Files, events: Iterable[int], new_file: str) -> Chang
     kept = [row for name in touched for row in files[name] if row.key not in changed]
     added = {new_file: (*kept, *new)} if kept or new else {}
     return Change(touched, added, len(new) - len(old), (hashed(new) - hashed(old)) & HASH_MASK)
+
+
+def fold(kind: str, before: Mapping[int, Row], events: Iterable[int]) -> dict[int, Row | None]:
+    """The rows that change, by their keys; None where no row is left."""
+    after: dict[int, Row | None] = {}
+    for event in events:
+        key = KEY[event]
+        after[key] = _applied(kind, after[key] if key in after else before.get(key), event)
+    return {key: row for key, row in after.items() if row != before.get(key)}
 
 
 def _applied(kind: str, row: Row | None, event: int) -> Row | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from tests.support.simulation.delta import Delta, Entry
-from tests.support.simulation.keyed import FENCE, HASH_MASK, Files, Row, compaction, expected, hashed
+from tests.support.simulation.keyed import HASH_MASK, Files, Row, compaction, expected, hashed, is_fence
 from tests.support.simulation.mutants import Violation
 
 
@@ -64,17 +64,27 @@ class KeyedDelta(Delta):
         stored = self.stored(self.name)
         self._take(entry)
         change = entry.change
-        files = {name: rows for name, rows in self.files[-1].items() if name not in change.removed}
-        self.files.append({**files, **change.added})
+        self._change_files(change)
         self._counted, self._hashed = self._counted + change.rows, (self._hashed + change.hash) & HASH_MASK
-        if change is not FENCE:
+        if not is_fence(change):
             self._quiet = [one for one in self._quiet if one[1] < entry.first or entry.time < one[0]]
         self._check()
         if 0 < entry.time <= stored:
             raise Violation(f"{self.name}: {entry.time} comes after {stored}")
 
+    def _change_files(self, change: Any) -> None:
+        files = {name: rows for name, rows in self.files[-1].items() if name not in change.removed}
+        self.files.append({**files, **change.added})
+
+    def newest_rows(self) -> list[Row]:
+        return [row for file in self.files[-1].values() for row in file]
+
+    def rows_at(self, version: int) -> frozenset[Row]:
+        """As a reader finds them."""
+        return self.rows[version]
+
     def _check(self) -> None:
-        rows = [row for file in self.files[-1].values() for row in file]
+        rows = self.newest_rows()
         self.rows.append(frozenset(rows))
         if len({row.key for row in rows}) != len(rows):
             raise Violation(f"{self.name}: a key has two rows: {sorted(rows)}")

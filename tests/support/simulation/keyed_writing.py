@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.keyed_commits import (
@@ -21,10 +22,13 @@ from airflow_provider_mzshare.core.ticklog.rules import ATTEMPTS_TOGETHER
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from airflow_provider_mzshare.errors import CatalogBehind, Fenced
 from tests.support.simulation.delta import Entry
-from tests.support.simulation.keyed import FENCE, Change, Files, by_place, compaction, ordered, plan
+from tests.support.simulation.keyed import FENCE, Change, by_place, compaction, is_fence, ordered, plan
 from tests.support.simulation.keyed_delta import KeyedDelta, Snapshot
 from tests.support.simulation.mutants import Mutant
-from tests.support.simulation.steps import CannotWrite, Committing, NoRoom, PlanAgain, Steps, written
+from tests.support.simulation.steps import CannotWrite, Committing, NoRoom, PlanAgain, Steps, Unreadable, written
+from tests.support.simulation.vector_delta import VectorDelta
+from tests.support.simulation.vector_writing import VectorRows
+from tests.support.simulation.vectors import VectorChange
 
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
@@ -53,6 +57,7 @@ class KeyedWriter:
         self._world, self._faults, self._mutant = world, faults, world.mutant
         self._own: set[CollectionId] = set()
         """Collections whose newest commit may be this writer's."""
+        self._vectors = VectorRows(world, faults, self._sent_on)
         self._beside: dict[CollectionId, Change] = {}
         """Compactions that are written, and not put yet."""
 
@@ -72,13 +77,22 @@ class KeyedWriter:
             if self._is_there(delta, task, at, sent, mine):
                 return written(self._world, task.name, delta, delta.version_of(task.goal.mz_timestamp))
             if not mine or self._mutant is not Mutant.PLAN_SENT_AGAIN:
-                entry = self._planned(delta, task, older.files, forced)
+                try:
+                    change = yield from self._change(delta, task, older)
+                except Unreadable:
+                    yield
+                    continue
+                entry = self._planned(delta, task, change, forced)
             if entry is None:
                 self._own.add(task.name)
                 return None
             mine.append(entry)
-            yield from [None] * self._world.random.randint(1, 4)  # rows are read, files are written
-            sent = Sent(at.version + 1, self._put(delta, at.version, entry))
+            if isinstance(delta, VectorDelta):
+                answer = yield from self._vectors.put(delta, at.version, entry)
+            else:
+                yield from [None] * self._world.random.randint(1, 4)  # rows are read, files are written
+                answer = self._put(delta, at.version, entry)
+            sent = Sent(at.version + 1, answer)
             self._count(f"keyed {sent.answer}")
             if sent.answer == "put":
                 self._own.add(task.name)
@@ -121,10 +135,15 @@ class KeyedWriter:
         loaded = Loaded(at.version, at.stored)
         return next_step(task.goal, loaded, sent, knows=numbers.__contains__, is_own=is_own)
 
-    def _planned(self, delta: KeyedDelta, task: Task, files: Files, forced: bool) -> Entry | None:
+    def _change(self, delta: KeyedDelta, task: Task, at: Snapshot) -> Generator[Any, None, Change | VectorChange]:
         by_place_alone = self._mutant is Mutant.FOLDED_BY_PLACE
-        events = by_place(task.events) if by_place_alone else ordered(task.events, task.ticks)
-        change = plan(delta.kind, files, events, delta.new_file())
+        events = tuple(by_place(task.events) if by_place_alone else ordered(task.events, task.ticks))
+        if isinstance(delta, VectorDelta):
+            return (yield from self._vectors.planned(delta, at.version, events))
+        return plan(delta.kind, at.files, events, delta.new_file()) or FENCE
+
+    def _planned(self, delta: KeyedDelta, task: Task, change: Change | VectorChange, forced: bool) -> Entry | None:
+        has_effect = not is_fence(change)
         if self._mutant is Mutant.KEYED_NOT_FORCED and not task.events:
             forced = False
         if self._mutant is Mutant.NO_FENCE_WITHOUT_EFFECT and task.events:
@@ -132,19 +151,20 @@ class KeyedWriter:
         spans_ticks = bool(task.events) and len(task.ticks) > 1
         if self._mutant is Mutant.CANCELLED_OUT_UNMARKED:
             spans_ticks = False
-        what = what_to_put(has_effect=change is not None, forced=forced, spans_ticks=spans_ticks)
+        what = what_to_put(has_effect=has_effect, forced=forced, spans_ticks=spans_ticks)
         self._count(f"keyed {what or 'nothing'} of several ticks" if len(task.ticks) > 1 else f"keyed {what}")
-        self._count("keyed events without effect", bool(task.events) and change is None)
+        self._count("keyed events without effect", bool(task.events) and not has_effect)
         first = task.ticks[0].mz_timestamp
         if what is None:
             delta.note_no_effect(first, task.goal.mz_timestamp, task.events)
             return None
-        return Entry(task.name, task.goal.mz_timestamp, first, task.events, task.spec, change or FENCE)
+        return Entry(task.name, task.goal.mz_timestamp, first, task.events, task.spec, change)
 
     # ── compaction ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tidy(self) -> Steps:
         """Put what was written beside the ticks since the last call, and write the next."""
+        yield from self._vectors.tidy(self._own)
         for name, change in sorted(self._beside.items()):
             del self._beside[name]
             delta = self._delta(name)
@@ -160,6 +180,8 @@ class KeyedWriter:
             self._count(f"compactions {answer}")
         chance = self._world.random
         for name in sorted(self._own):
+            if isinstance(self._delta(name), VectorDelta):
+                continue
             files = self._delta(name).load().files
             if len(files) > 1 and chance.random() < 0.8:
                 inputs = chance.sample(sorted(files), chance.randint(2, len(files)))
@@ -196,7 +218,8 @@ class KeyedWriter:
         assert entry.change is not None
         if self._mutant is Mutant.CLIENT_SENDS_AGAIN and not any(one.time for one in delta.entries[on:]):
             return newest
-        if self._mutant is Mutant.INSERTS_APPENDED and entry.time and entry.change.added and not entry.change.removed:
+        inserts = entry.time and entry.change.added and not entry.change.removed
+        if self._mutant is Mutant.INSERTS_APPENDED and inserts:
             return newest
         return on
 

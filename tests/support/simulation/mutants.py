@@ -51,6 +51,40 @@ class Mutant(Enum):
     KEYED_NOT_FORCED = "the forced commit to a keyed collection is left out when it has no events"
     NO_FENCE_WITHOUT_EFFECT = "the forced commit to a keyed collection is left out when its events change no row"
     CANCELLED_OUT_UNMARKED = "a group whose ticks cancel each other out gets no commit, and is read inside"
+    # Collections with deletion vectors: what is put.
+    FILES_AFTER_ENTRY = "files are written after the entry that names them"
+    CHANGES_WITHOUT_INSERTS = "the file of changes leaves out the rows that are new"
+    NOT_OURS_COUNTS = "a put counts, whoever's entry stands at its version"
+    GONE_BASE_COUNTS = "a put counts although the entry that it was planned on is not listed"
+    BELOW_CHECKPOINT_COUNTS = "a put counts although a checkpoint stands at or above its version"
+    HOLE_COUNTS = "a put counts wherever it has landed"
+    UNCLEAR_TAKES_FILES = "the files of a put are removed after an unclear answer"
+    # Their index.
+    INDEX_OF_ANY_VERSION = "the index is used for whatever version is loaded"
+    INDEX_BEFORE_COMMIT = "the index changes before the commit is known"
+    INDEX_JUMPS = "the index takes the newest entry for the next one"
+    VECTORS_NOT_FOLLOWED = "the index follows files, and no vectors"
+    COMPACTIONS_SKIPPED = "the index takes it that an entry without a tick moves no row"
+    HOLES_ARE_FOLLOWED = "the index follows an entry that stands in a hole"
+    LISTED_BEFORE_READ = "the log is listed before its entries are read"
+    MAPPED_BY_VERSION = "a compaction's mapping is applied to whatever entry stands at its version"
+    MAPPED_UNCLEAR = "a compaction's mapping is applied after an unclear answer"
+    # Their compaction.
+    LATER_VECTORS_LOST = "a compaction does not carry over the rows that were taken away since its inputs were read"
+    OLD_OUTPUTS_PUT = "a compaction is put however old its files are"
+    # Their log and files.
+    HOLES_ARE_LOG = "all entries that are listed are part of the log"
+    REMOVED_IN_ANY_ORDER = "log entries are removed in any order"
+    CHECKPOINTS_GO_LAST = "older checkpoints are removed after the log entries"
+    REMOVED_WITHOUT_CHECKPOINT = "log entries are removed up to the oldest version that is kept"
+    REMOVED_BEFORE_SINCE = "log entries are removed below the newest checkpoint, whatever since has passed"
+    NO_GRACE = "what since has passed is removed at once"
+    VECTORS_UNTRACKED = "vectors are taken for files that no entry names"
+    CHANGES_UNTRACKED = "change files are taken for files that no entry names"
+    DEAD_VECTORS_KEPT = "vectors that no version has any more stay for ever"
+    DEAD_CHANGES_KEPT = "change files stay for ever"
+    UNNAMED_OF_ANY_AGE = "files that no entry names are removed however young they are"
+    UNNAMED_BY_AGE_ALONE = "files that no entry names are removed when they are old, though the log has not gone on"
     # Cutover.
     INEXACT_CUTOVER = "a table is cut over where its position has reached the tick's lower on some partition only"
     ARMED_BEFORE_HISTORY = "a cutover is armed before the history is complete"
@@ -79,3 +113,38 @@ KEYED = frozenset(
     }
 )
 """They show only in a world with keyed tables."""
+VECTORS = frozenset(
+    {
+        Mutant.FILES_AFTER_ENTRY,
+        Mutant.CHANGES_WITHOUT_INSERTS,
+        Mutant.NOT_OURS_COUNTS,
+        Mutant.GONE_BASE_COUNTS,
+        Mutant.BELOW_CHECKPOINT_COUNTS,
+        Mutant.HOLE_COUNTS,
+        Mutant.UNCLEAR_TAKES_FILES,
+        Mutant.INDEX_OF_ANY_VERSION,
+        Mutant.INDEX_BEFORE_COMMIT,
+        Mutant.INDEX_JUMPS,
+        Mutant.VECTORS_NOT_FOLLOWED,
+        Mutant.COMPACTIONS_SKIPPED,
+        Mutant.HOLES_ARE_FOLLOWED,
+        Mutant.LISTED_BEFORE_READ,
+        Mutant.MAPPED_BY_VERSION,
+        Mutant.MAPPED_UNCLEAR,
+        Mutant.LATER_VECTORS_LOST,
+        Mutant.OLD_OUTPUTS_PUT,
+        Mutant.HOLES_ARE_LOG,
+        Mutant.REMOVED_IN_ANY_ORDER,
+        Mutant.CHECKPOINTS_GO_LAST,
+        Mutant.REMOVED_WITHOUT_CHECKPOINT,
+        Mutant.REMOVED_BEFORE_SINCE,
+        Mutant.NO_GRACE,
+        Mutant.VECTORS_UNTRACKED,
+        Mutant.CHANGES_UNTRACKED,
+        Mutant.DEAD_VECTORS_KEPT,
+        Mutant.DEAD_CHANGES_KEPT,
+        Mutant.UNNAMED_OF_ANY_AGE,
+        Mutant.UNNAMED_BY_AGE_ALONE,
+    }
+)
+"""They show only in a world whose keyed tables have deletion vectors."""

@@ -75,7 +75,7 @@ class Reads:
             delta = self._catalog.delta[name]
             rows.append(delta.content[version])
             if isinstance(delta, KeyedDelta):
-                rows.append(delta.rows[version])
+                rows.append(delta.rows_at(version))
         return (generation, self._spec(table, tick), *rows)
 
     def _spec(self, table: TableState, tick: Tick) -> int:

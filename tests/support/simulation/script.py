@@ -17,8 +17,8 @@ U3 = ItemId("u3")
 class Script:
     """A source with one live table, u2, and no faults but those of the script."""
 
-    def __init__(self, mutant: Mutant, kind: str = APPEND) -> None:
-        self.world = World(0, mutant, (kind,))
+    def __init__(self, mutant: Mutant, kind: str = APPEND, world: World | None = None) -> None:
+        self.world = world or World(0, mutant, (kind,))
         self.world.idle_rate, self.world.patience, self.world.group_sizes = 0.0, 0, (100,)
         self.catalog = self.world.catalog
         self.catalog.create_tables(1)

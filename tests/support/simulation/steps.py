@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 IDLE = "idle"
 """Yielded by an app that has nothing to do now."""
+PUTTING = "putting"
+"""Yielded by an app that is about to put a log entry: a moment in which to sleep for long."""
 Steps = Generator[Any, None, None]
 Committing = Generator[Any, None, Written | None]
 
@@ -28,6 +30,10 @@ class CannotWrite(Exception):
 
 class NoRoom(Exception):
     """The disk is full: nobody's failure, and nothing that is counted."""
+
+
+class Unreadable(Exception):
+    """The version that was loaded is no longer there to be read."""
 
 
 def written(world: World, name: CollectionId, delta: Delta, version: int) -> Written:

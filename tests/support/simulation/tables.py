@@ -21,10 +21,11 @@ from airflow_provider_mzshare.core.ticklog.state import (
 )
 from airflow_provider_mzshare.errors import NotResumable
 from tests.support.simulation.delta import Delta
-from tests.support.simulation.keyed import APPEND
+from tests.support.simulation.keyed import APPEND, WITH_VECTORS
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, Topic
+from tests.support.simulation.vector_delta import Storage, VectorDelta
 
 TOPIC_ID = "topic-1"
 
@@ -55,6 +56,7 @@ class Tables:
         self.specs: dict[ItemId, list[int]] = {}
         """The first ticks of the versions of each table's spec."""
         self.kinds: dict[ItemId, str] = {}
+        self.storage = Storage()
         self.counts: Counter[str] = Counter()
         """What has happened, to show that it does."""
         self.fenced_changes: list[str] = []
@@ -255,7 +257,10 @@ class Tables:
             name = CollectionId(f"{table_id}/{generation}/{role}")
             kind = self.kinds[table_id]
             is_keyed = role == "data" and kind != APPEND
-            self.delta[name] = KeyedDelta(name, kind, self.ticks) if is_keyed else Delta(name)
+            if is_keyed and kind in WITH_VECTORS:
+                self.delta[name] = VectorDelta(name, WITH_VECTORS[kind], self.ticks, self.storage)
+            else:
+                self.delta[name] = KeyedDelta(name, kind, self.ticks) if is_keyed else Delta(name)
             self.commits[name] = []
         return generation
 

@@ -47,6 +47,7 @@ class World:
         self.reads = Reads(self.catalog, mutant)
         self._events = _WEIGHED_KEYED if set(kinds) - {APPEND} else _WEIGHED
         self.apps: list[App] = []
+        self._rounds = ROUNDS
         self.is_full = False
         """The disk of all collections."""
         self.rest = 0
@@ -80,7 +81,7 @@ class World:
         self.catalog.create_tables(self.random.randint(1, 2))
         self.start(None)
         events, weights = zip(*self._events, strict=True)
-        for event in self.random.choices(events, weights, k=ROUNDS):
+        for event in self.random.choices(events, weights, k=self._rounds):
             event(self)
         self.settle()
 
