@@ -113,7 +113,7 @@ def measure(checkout: Path, asked: argparse.Namespace, kind: str = "") -> Found:
                 window, cores, rss = watch(pid, asked.seconds)
                 feeder.stop.set()
                 feeder.join()
-                time.sleep(3)  # the last records become visible
+                time.sleep(asked.settle)  # the last records become visible
                 print(file=process.stdin, flush=True)
                 ticks = answer(process)
     return found(ticks, feeder.landed, window, cores, rss)
@@ -188,6 +188,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=64)
     parser.add_argument("--rate", type=int, default=5_000)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--settle", type=float, default=3.0, help="seconds for the last records to become visible")
     parser.add_argument("--keys", type=int, default=0, help="compare with keyed tables of so many keys")
     parser.add_argument("--slowest", action="store_true", help="also tell what the slowest ticks did")
     asked = parser.parse_args()
