@@ -50,7 +50,11 @@ def removed_files(collection: Collection, *, to_version: int) -> frozenset[str]:
     """Files and vectors that a version no longer has, and change files of entries before it, as far back as the log
     goes. No later version needs them: what was removed is never added again."""
     removed: set[str] = set()
-    for entry in deltalog.read_part(collection.filesystem, to_version=to_version):
+    entries = deltalog.read_part(collection.filesystem, to_version=to_version)
+    # And that of the checkpoint with which the log begins. Whosever it is: what is needed is left out in the end.
+    if entries and (first := deltalog.read_entry(collection.filesystem, entries[0].version - 1)):
+        entries.insert(0, first)
+    for entry in entries:
         removed.update((*entry.removed(), *entry.removed_vectors(), *entry.vectors()))
         removed.update(entry.changes() if entry.version < to_version else ())
     return frozenset(removed - set(active_files(collection, to_version)))
