@@ -108,16 +108,18 @@ def test_killed_in_the_middle_of_a_commit_to_a_keyed_table(
     topic = create_topic(kafka, 3)
     source = stack.create("events", topic, [PLAIN, adds])
     started: list[Handle] = []
-    pending = False
+    pending, before = False, ""
     try:
         for seed, label in enumerate(labels):
             produce(kafka, topic, sent(drawn(seed, adds.shape)))
             # Where the app before left a tick, this one passes its labels once to finish it: it dies in the tick after.
+            # A commit that is there already is not made again.
             per_tick, nth = (4, 2) if label == "between_commits" else (1, 1)
-            monkeypatch.setenv(VARIABLE, f"{label}@{nth + pending * per_tick}")
+            again = pending and not (label in KEYED_LABELS and before == "entry_put")
+            monkeypatch.setenv(VARIABLE, f"{label}@{nth + again * per_tick}")
             started.append(stack.launch(source))
             wait_until(lambda: stack.launcher.status(started[-1]) == "gone", 120, f"death at {label}")
-            pending = bool(stack.store(source).load().pending)
+            pending, before = bool(stack.store(source).load().pending), label
         monkeypatch.delenv(VARIABLE)
         produce(kafka, topic, sent(drawn(99, adds.shape)))
         started.append(stack.launch(source))
