@@ -1,0 +1,153 @@
+"""The change stream of a table: what its states at two times differ by, and where it can be cut.
+
+A table at time ``t`` is a state; the changes of a time lead from the state just before it to the state at it. So a
+stream is cut before a time ``c``: the state at ``c - 1`` is on one side, the changes from ``c`` on are on the other.
+Snapshots, the first time of a stream and the time up to which it goes are all such cuts, and the same rule says which
+can be had: no state is stored for the times inside a commit that wrote several ticks together, nor for those between
+the end of a generation and the tick that put another in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_mzshare.errors import NotReadable
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Times without a state: every cut ``first < c <= last`` is inside. The nearest that are not are named."""
+
+    first: int
+    last: int
+    why: str
+
+    @property
+    def nearest(self) -> tuple[int, int]:
+        return self.first, self.last + 1
+
+    def holds(self, cut: int) -> bool:
+        return self.first < cut <= self.last
+
+
+def group_gap(first_timestamp: int, mz_timestamp: int) -> Gap | None:
+    """Of one commit. A ``first_timestamp`` of 0 is unknown: such a commit counts as one tick, as reads have it."""
+    if not 0 < first_timestamp < mz_timestamp:
+        return None
+    return Gap(
+        first_timestamp,
+        mz_timestamp,
+        f"the ticks from {first_timestamp} to {mz_timestamp} were written together, by the backfill that resumed it",
+    )
+
+
+@dataclass(frozen=True)
+class Swapped:
+    """A generation that was replaced by the tick at ``mz_timestamp``; it has ticks up to before its ``upper``."""
+
+    generation: int
+    mz_timestamp: int
+    upper: int
+
+    @property
+    def gap(self) -> Gap | None:
+        """Times from the old generation's upper to before the swap have no state."""
+        if self.upper >= self.mz_timestamp:
+            return None
+        return Gap(
+            self.upper,
+            self.mz_timestamp,
+            f"it stopped at {self.upper - 1}, and a new generation replaced it at {self.mz_timestamp}",
+        )
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one generation's commits did at the times ``lower <= time < upper``."""
+
+    generation: int
+    lower: int
+    upper: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The tick of a swap: the new generation at its time, less the old one as it was last."""
+
+    mz_timestamp: int
+    old: int
+    old_time: int
+    new: int
+
+
+def stretches(lower: int, upper: int, swaps: Iterable[Swapped], generation: int) -> Sequence[Piece | Turn]:
+    """What a stream with the times ``lower <= time < upper`` is made of, in order.
+
+    :param swaps: of the table; those that are long past may be missing.
+    :param generation: the current one.
+    """
+    parts: list[Piece | Turn] = []
+    coming = sorted((swap for swap in swaps if swap.mz_timestamp >= lower), key=lambda swap: swap.mz_timestamp)
+    for number, swap in enumerate(coming):
+        if lower < min(swap.mz_timestamp, upper):
+            parts.append(Piece(swap.generation, lower, min(swap.mz_timestamp, upper)))
+        if swap.mz_timestamp >= upper:
+            return parts
+        new = coming[number + 1].generation if number + 1 < len(coming) else generation
+        parts.append(Turn(swap.mz_timestamp, swap.generation, swap.upper - 1, new))
+        lower = swap.mz_timestamp + 1
+    if lower < upper:
+        parts.append(Piece(generation, lower, upper))
+    return parts
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a caller asks for, and what the table has. All times are milliseconds.
+
+    :param as_of: with a snapshot, the time of it; without, the first time of the stream.
+    """
+
+    table: str
+    as_of: int
+    up_to: int
+    snapshot: bool
+    since: int
+    upper: int
+
+    @property
+    def lower(self) -> int:
+        """The first time that changes are wanted of: also the first cut."""
+        return self.as_of + 1 if self.snapshot else self.as_of
+
+
+def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
+    """Raise NotReadable unless all of the stream can be had. It is never answered in part.
+
+    :param gaps: of the table, at least those that hold one of the two cuts.
+    """
+    table, lower = bounds.table, bounds.lower
+    # The state at ``since`` is the oldest there is: what its own changes lead from is gone.
+    first = bounds.since if bounds.snapshot else bounds.since + 1
+    what = "a snapshot" if bounds.snapshot else "changes without a snapshot"
+    if bounds.as_of < first:
+        raise NotReadable(
+            f"{table} has no {what} from {bounds.as_of} on: it can be read since {bounds.since}",
+            hint=f"the first time of {what} is {first}",
+        )
+    if bounds.snapshot and bounds.as_of >= bounds.upper:
+        raise NotReadable(
+            f"{table} has no snapshot as of {bounds.as_of}, which is not final yet: its last time is {bounds.upper - 1}"
+        )
+    if bounds.up_to < lower:
+        raise NotReadable(f"{table}: changes from {lower} up to {bounds.up_to} end before they begin")
+    known = list(gaps)
+    for cut, name, shift in ((lower, "from", int(bounds.snapshot)), (bounds.up_to, "up to", 0)):
+        for gap in known:
+            if gap.holds(cut):
+                before, after = (near - shift for near in gap.nearest)
+                raise NotReadable(
+                    f"{table}: the stream cannot be cut at {name} {cut - shift}: {gap.why}",
+                    hint=f"the nearest times are {before} and {after}",
+                )
