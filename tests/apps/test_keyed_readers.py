@@ -142,5 +142,10 @@ def test_the_examples_of_the_page_about_changes(spark: SparkSession, tmp_path: P
         assert page_rows(run(batch, path=path, spark=spark)["frame"]) == CHANGES
         writing = run(stream, path=path, spark=spark)["stream"].writeStream.format("memory").queryName("changes")
         query = writing.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-        assert query.awaitTermination(200)
-        assert page_rows(spark.table("changes")) == CHANGES
+        try:
+            assert query.awaitTermination(200)
+            assert page_rows(spark.table("changes")) == CHANGES
+        finally:
+            query.stop()
+            # Other tests of this worker share the session.
+            spark.catalog.dropTempView("changes")
