@@ -162,6 +162,39 @@ class MzShare:
         with open_table(catalog, warehouse, name, query, not_live=not_live, **when) as batches:
             yield batches
 
+    @contextmanager
+    def changes(
+        self,
+        name: str,
+        *,
+        as_of: int | datetime | None = None,
+        up_to: int | datetime | None = None,
+        snapshot: bool = True,
+        progress: bool = False,
+        columns: Sequence[str] | None = None,
+        system_columns: bool = False,
+    ) -> Iterator[pa.RecordBatchReader]:
+        """What has changed in a table, a batch at a time, in the order of ``mz_timestamp``.
+
+        Columns: ``mz_timestamp``, ``mz_diff`` (how often the row comes, or with a minus goes), then the table's.
+
+        :param as_of: with a snapshot, its time: its rows come first, then what happened after it. Without, the first
+            time. None: the newest time that can be read; without a snapshot the first that changes can be had of.
+        :param up_to: only what happened before it; None: all that is final now.
+        :param snapshot: begin with the rows as of a time.
+        :param progress: also rows that only say that nothing more comes before ``mz_timestamp``: in the column
+            ``mz_progressed`` after it, which is true of them.
+        :param system_columns: with tick and place of each row.
+        """
+        from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
+        from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+
+        typed_name(name)
+        times = _milliseconds(as_of), _milliseconds(up_to)
+        asked = Asked(*times, snapshot, progress, columns, system_columns)
+        with open_changes(self._wiring.catalog, self.settings.warehouse, name, asked) as batches:
+            yield batches
+
     def read_cut(
         self, names: Sequence[str], *, as_of: int | datetime | None = None, tick: int | None = None
     ) -> Mapping[str, pa.Table]:

@@ -17,6 +17,7 @@ from airflow_provider_mzshare import __version__
 from airflow_provider_mzshare.cli import (
     apps,
     catalog,
+    changes,
     check,
     doctor,
     jars,
@@ -52,7 +53,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    sql, status, path, references, apps, logs, wait, read, verify, check, maintain, migrate, jars, catalog, doctor,
+    sql, status, path, references, apps, logs, wait, read, changes, verify, check, maintain, migrate, jars,
+    catalog, doctor,
 )  # fmt: skip
 for module in COMMANDS:
     module.register(app)

@@ -56,9 +56,9 @@ def read(
         context.open_catalog(chosen) as catalog,
         open_table(catalog, chosen.warehouse, name, query, jars=chosen.jars, **when) as found,
     ):
-        rows, columns = _rows(found), found.schema.names
+        rows, columns = rows_of(found), found.schema.names
         if limit is None and output is Output.table:
-            rows = _first_rows(rows)
+            rows = first_rows(rows)
         if errors and output is Output.table:
             columns = sorted(columns, key=lambda column: column != "error")
             rows = ({key: _readable(value) for key, value in row.items()} for row in rows)
@@ -73,7 +73,7 @@ def _tell(tables: Sequence[Standing]) -> None:
         typer.echo(f"note: {visible(remark(table))}", err=True)
 
 
-def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def rows_of(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
     from airflow_provider_mzshare.storage.collections.values import python_rows
 
     for batch in batches:
@@ -81,7 +81,8 @@ def _rows(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
             yield from python_rows(batch.slice(start, _CHUNK))
 
 
-def _first_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def first_rows(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """As many as the output as a table has, and a word about the rest."""
     for number, row in enumerate(rows):
         if number == _TABLE_ROWS:
             typer.echo(

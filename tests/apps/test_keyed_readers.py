@@ -137,7 +137,7 @@ def test_a_vacuum_of_spark_takes_old_ticks_and_no_row_of_now(patient: SparkSessi
 
 def test_the_examples_of_the_page_about_changes(spark: SparkSession, tmp_path: Path) -> None:
     path = str(orders(tmp_path))
-    batch, stream, _ = examples("What has changed")
+    batch, stream, _ = examples("What has changed, with other tools")
     with settings(spark, **{SPARKS_LIMIT: "true"}):
         assert page_rows(run(batch, path=path, spark=spark)["frame"]) == CHANGES
         writing = run(stream, path=path, spark=spark)["stream"].writeStream.format("memory").queryName("changes")

@@ -29,7 +29,6 @@ from airflow_provider_mzshare.control.sql.script import parse_name
 from airflow_provider_mzshare.control.views.read_view import ReadPlan, open_plan, plan_view, run_plan
 from airflow_provider_mzshare.control.views.readable import Relation, find_relation
 from airflow_provider_mzshare.control.views.source_progress import Progress, progress_of
-from airflow_provider_mzshare.core.arrow_types import arrow_schema
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.core.specs import TableSpec
@@ -37,7 +36,7 @@ from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.collection import collection_exists
 from airflow_provider_mzshare.storage.collections.rows import choose_columns, read_batches, read_spark
 from airflow_provider_mzshare.storage.fanout.plan import errors_schema
-from airflow_provider_mzshare.storage.table_columns import all_columns
+from airflow_provider_mzshare.storage.table_columns import rows_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -304,7 +303,7 @@ def _shape(spec: TableSpec, place: Place, query: Query) -> pa.Schema:
     """The columns of a table, or of its errors, by its spec."""
     if query.errors:
         return errors_schema(place)
-    return arrow_schema(tuple((column.name, column.type) for column in all_columns(spec, place)))
+    return rows_schema(spec, place)
 
 
 def _pair(text: str) -> items.Name:

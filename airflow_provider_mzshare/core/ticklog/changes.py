@@ -9,7 +9,7 @@ the end of a generation and the tick that put another in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from airflow_provider_mzshare.errors import NotReadable
@@ -43,8 +43,35 @@ def group_gap(first_timestamp: int, mz_timestamp: int) -> Gap | None:
 
 
 @dataclass(frozen=True)
+class Commit:
+    """One commit of a collection: its version, the time it stands for, and that of the first tick that it holds."""
+
+    version: int
+    mz_timestamp: int
+    first_timestamp: int = 0
+
+
+def together(commits: Iterable[Commit]) -> Iterator[tuple[Commit, ...]]:
+    """The commits in their order, those together between which there is no state: what they did counts as of the last.
+
+    A keyed table that is healed from a compacted upstream gets groups each of which reaches back to the stall.
+    """
+    run: list[Commit] = []
+    for commit in commits:
+        if run and not 0 < commit.first_timestamp <= run[-1].mz_timestamp:
+            yield tuple(run)
+            run = []
+        run.append(commit)
+    if run:
+        yield tuple(run)
+
+
+@dataclass(frozen=True)
 class Swapped:
-    """A generation that was replaced by the tick at ``mz_timestamp``; it has ticks up to before its ``upper``."""
+    """A generation that was replaced by the tick at ``mz_timestamp``.
+
+    :param upper: the first time that it does not answer for: that of the first tick that it has not got.
+    """
 
     generation: int
     mz_timestamp: int
@@ -140,14 +167,30 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
         raise NotReadable(
             f"{table} has no snapshot as of {bounds.as_of}, which is not final yet: its last time is {bounds.upper - 1}"
         )
+    if bounds.up_to > bounds.upper:
+        raise NotReadable(
+            f"{table} has no changes up to {bounds.up_to} yet: what is before {bounds.upper} is final",
+            hint=f"ask for changes up to {bounds.upper}, or follow the table",
+        )
     if bounds.up_to < lower:
         raise NotReadable(f"{table}: changes from {lower} up to {bounds.up_to} end before they begin")
     known = list(gaps)
     for cut, name, shift in ((lower, "from", int(bounds.snapshot)), (bounds.up_to, "up to", 0)):
-        for gap in known:
-            if gap.holds(cut):
-                before, after = (near - shift for near in gap.nearest)
-                raise NotReadable(
-                    f"{table}: the stream cannot be cut at {name} {cut - shift}: {gap.why}",
-                    hint=f"the nearest times are {before} and {after}",
-                )
+        gap = next((gap for gap in known if gap.holds(cut)), None)
+        if gap is not None:
+            near = [time - shift for time in nearest_cuts(cut, known) if bounds.since < time <= bounds.upper]
+            raise NotReadable(
+                f"{table}: the stream cannot be cut at {name} {cut - shift}: {gap.why}",
+                hint=f"the nearest time{'s are' if len(near) > 1 else ' is'} {' and '.join(map(str, near))}",
+            )
+
+
+def nearest_cuts(cut: int, gaps: Iterable[Gap]) -> tuple[int, int]:
+    """The last cut at or before this one, and the first at or after it, that no gap holds."""
+    before = after = cut
+    known = list(gaps)
+    while gap := next((gap for gap in known if gap.holds(before)), None):
+        before = gap.first
+    while gap := next((gap for gap in known if gap.holds(after)), None):
+        after = gap.last + 1
+    return before, after

@@ -41,7 +41,7 @@ def test_the_examples_of_the_page_read_what_the_table_holds(tmp_path: Path) -> N
     assert len(found) == 3
     for example in found:
         assert rows_of(run(example, path=path)["frame"]) == ROWS, example
-    *_, changes = examples("What has changed")
+    *_, changes = examples("What has changed, with other tools")
     assert rows_of(run(changes, path=path)["frame"]) == CHANGES
 
 

@@ -105,13 +105,20 @@ def split_files(
         files = live_files(filesystem, version).files.values()
     except LogIncomplete as error:
         raise DeltaError(str(error)) from error
-    plain = _dataset((file for file in files if not file.vector), schema, reading)
-    vectors = {file.path: file.vector for file in files if file.vector}
-    masked = _dataset((file for file in files if file.vector), schema, reading)
-    return plain, MaskedFiles(masked, vectors, filesystem)
+    plain = dataset_of((file for file in files if not file.vector), schema, reading)
+    return plain, masked_of(files, schema, filesystem, reading)
 
 
-def _dataset(files: Iterable[LiveFile], schema: pa.Schema, filesystem: pafs.FileSystem) -> pads.FileSystemDataset:
+def masked_of(
+    files: Iterable[LiveFile], schema: pa.Schema, filesystem: pafs.FileSystem, reading: pafs.FileSystem
+) -> MaskedFiles:
+    """Those of the files that have vectors."""
+    masked = {file.path: (file, file.vector) for file in files if file.vector}
+    dataset = dataset_of((file for file, _ in masked.values()), schema, reading)
+    return MaskedFiles(dataset, {path: vector for path, (_, vector) in masked.items()}, filesystem)
+
+
+def dataset_of(files: Iterable[LiveFile], schema: pa.Schema, filesystem: pafs.FileSystem) -> pads.FileSystemDataset:
     format = pads.ParquetFileFormat(default_fragment_scan_options=pads.ParquetFragmentScanOptions(pre_buffer=True))
     fragments = [
         format.make_fragment(file.path, filesystem, partition_expression=_bounds(file, schema)) for file in files

@@ -1,0 +1,54 @@
+"""The command ``changes``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli.read import first_rows, rows_of
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+
+_FIRST = "Begin with the rows as of this mz_timestamp; with --no-snapshot, with its changes. Default: as of now."
+
+
+def register(app: typer.Typer) -> None:
+    app.command("changes")(changes)
+
+
+def changes(
+    name: Annotated[str, typer.Argument(help="A table.")],
+    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help=_FIRST)] = None,
+    up_to: Annotated[
+        int | None, typer.Option("--up-to", metavar="MS", help="Print only what is before this mz_timestamp.")
+    ] = None,
+    no_snapshot: Annotated[
+        bool, typer.Option("--no-snapshot", help="Print only changes: all that there are, or those from --as-of on.")
+    ] = False,
+    progress: Annotated[
+        bool, typer.Option("--progress", help="Also print when there is nothing more before an mz_timestamp.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Print only the first N.")] = None,
+    system_columns: Annotated[
+        bool, typer.Option("--system-columns", help="Also print tick, partition and offset of each row.")
+    ] = False,
+    output: OutputOption = Output.table,
+) -> None:
+    """Print what has changed in a table: its rows as of a time, then each row that came (1) or went (-1), in order."""
+    from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
+    from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+
+    typed_name(name)
+    chosen = context.settings()
+    asked = Asked(as_of, up_to, not no_snapshot, progress, None, system_columns)
+    with (
+        context.open_catalog(chosen) as catalog,
+        open_changes(catalog, chosen.warehouse, name, asked) as found,
+    ):
+        rows: Iterator[dict[str, Any]] = islice(rows_of(found), limit)
+        if limit is None and output is Output.table:
+            rows = first_rows(rows)
+        print_rows(found.schema.names, rows, output)
