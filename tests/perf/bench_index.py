@@ -63,7 +63,7 @@ def each(what: str, done: Callable[[], object]) -> None:
 
 def from_hashes(size: int, folder: Path | None) -> KeyIndex:
     """:param folder: of mapped files."""
-    parts = [rows(begin, FILE_ROWS).select(["key"]) for begin in range(0, size, FILE_ROWS)]
+    parts = [rows(begin, min(FILE_ROWS, size - begin)).select(["key"]) for begin in range(0, size, FILE_ROWS)]
     builder = IndexBuilder(folder)
     with timed(f"hashes, {'mapped' if folder else 'in memory'}"):
         for number, part in enumerate(parts):
@@ -77,11 +77,12 @@ def from_hashes(size: int, folder: Path | None) -> KeyIndex:
 def from_files(size: int, folder: Path, *, mapped: bool) -> tuple[KeyIndex, Mirror]:
     filesystem = pafs.SubTreeFileSystem(str(folder), pafs.LocalFileSystem())
     schema = rows(0, 1).schema
-    files = [write_rows(filesystem, rows(begin, FILE_ROWS)) for begin in range(0, size, FILE_ROWS)]
+    sizes = [(begin, min(FILE_ROWS, size - begin)) for begin in range(0, size, FILE_ROWS)]
+    files = [write_rows(str(folder), filesystem, rows(begin, number)) for begin, number in sizes]
     mirror = Mirror(folder / "mirror")
     found = (FileRows(n, read_rows(str(folder), filesystem, file.path), NOTHING) for n, file in enumerate(files))
     with timed(f"files, {'mapped' if mapped else 'in memory'}"):
-        index = build_index(found, ["key"], schema, mirror, folder if mapped else None)
+        index = build_index(found, ["key"], schema, mirror, IndexBuilder(folder if mapped else None))
     parquet = sum(file.size for file in files)
     print(f"  {'mirror, bytes per key (and of Parquet)':<44} {mirror.disk_bytes / size:7.1f} ({parquet / size:.1f})")
     return index, mirror
@@ -91,7 +92,8 @@ def ask(index: KeyIndex, mirror: Mirror, size: int) -> None:
     random = np.random.default_rng(1)
     everything = rows(0, size).select(["key"])
     schema = rows(0, 1).schema
-    asked = [everything.take(pa.array(random.choice(size, some, replace=False))).combine_chunks() for some in ASKED]
+    some = [each for each in ASKED if each <= size]
+    asked = [everything.take(pa.array(random.choice(size, each, replace=False))).combine_chunks() for each in some]
     for keys in asked:
         hashes = key_hashes(keys)
         locations = index.find(hashes)[1]

@@ -260,6 +260,10 @@ class Bench:
             if small and large:
                 grown = f"time {large.seconds / small.seconds:.2f}, CPU {large.cpu / small.cpu:.2f} times"
                 print(f"{changes:,} changes: from {least:,} to {most:,} keys the part after the pass grows {grown}")
+            written = [cost.grown for each, cost in self.found.items() if each[1] == "ours" and each[3] == changes]
+            if written:
+                times = max(written) / row_bytes(changes)
+                print(f"{changes:,} changes: a tick of ours writes at most {times:.1f} times the bytes of its rows")
             for part, side in (("whole", each) for each in SIDES if each != "ours"):
                 for keys in self.asked.keys:
                     ours, other = (self.found.get((part, each, keys, changes)) for each in ("ours", side))

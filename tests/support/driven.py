@@ -73,7 +73,7 @@ class DrivenIngestion:
         self.store = CatalogTickStore(catalog, source_id)
         self._records = records
         self._holder = self.store.claim(job, stood_still=self.store.lease())
-        self._commits = TickCommits(
+        self.commits = TickCommits(
             self.store,
             self._holder,
             source_id=source_id,
@@ -88,7 +88,7 @@ class DrivenIngestion:
 
     def execute(self, tick: Tick) -> dict[ItemId, Outcome]:
         group = TickGroup((tick,))
-        return {m.table_id: execute(self._commits, group, m, self._records) for m in self.store.members(tick.number)}
+        return {m.table_id: execute(self.commits, group, m, self._records) for m in self.store.members(tick.number)}
 
     def tick(self, upper: Position) -> Tick:
         tick = self.mint(upper)

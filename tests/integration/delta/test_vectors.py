@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,13 +22,14 @@ from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG
-from airflow_provider_mzshare.storage.collections.vectors import committing, key_hashes, puts
+from airflow_provider_mzshare.storage.collections.vectors import committing, puts
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
 from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
 from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.integration.delta.test_keyed_commits import NAME, Scene, adding
+from tests.support.colliding import collide
 
 Values = dict[str, int]
 
@@ -128,10 +128,8 @@ class Walk:
 
 @pytest.fixture
 def colliding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Keys share three hashes, so that nearly every look-up finds rows of other keys too."""
     if request.param:
-        real = key_hashes.key_hashes
-        monkeypatch.setattr(key_hashes, "key_hashes", lambda keys: real(keys) % np.uint64(3))
+        collide(monkeypatch)
     return bool(request.param)
 
 

@@ -16,9 +16,13 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
 from airflow_provider_mzshare.control.lifecycle import key_check
 from airflow_provider_mzshare.control.lifecycle.verified import KeyDiffers, VerificationFailed
-from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.envelopes.registry import ENVELOPES
+from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.writing import member_commits
+from tests.support.colliding import collide
 from tests.support.keyed_cases import PLAIN, SHAPES, Step, assemble, drawn
 from tests.support.keyed_oracle import Case, Record, Shape, adding
 from tests.support.keyed_scene import KeyedScene, Spoil
@@ -42,14 +46,26 @@ def open_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open
         scene.close()
 
 
+@pytest.fixture(params=["hashes", "collisions"])
+def vectors_first(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Of two tables one has deletion vectors, and the other is merged. The second time around, hashes collide."""
+    if request.param == "collisions":
+        collide(monkeypatch)
+    return bool(request.param == "hashes")
+
+
+def written(shape: Shape, *, vectors: bool) -> TableSpec:
+    return shape.spec.model_copy(update={"deletion_vectors": vectors})
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_a_table_is_the_oracles_at_every_tick_and_exact(open_scene: Open, shape: Shape) -> None:
+def test_a_table_is_the_oracles_at_every_tick_and_exact(open_scene: Open, shape: Shape, vectors_first: bool) -> None:
     """One that was there from the beginning, and one that came late, in groups."""
     case = drawn(7, shape, ticks=8, most=20)
     scene, states = open_scene(case), case.states()
-    first = scene.add_table("t")
+    first = scene.add_table("t", written(shape, vectors=vectors_first))
     scene.run(case.ticks[:5])
-    late = scene.add_table("late")
+    late = scene.add_table("late", written(shape, vectors=not vectors_first))
     assert scene.backfill(late) == [(1, 5)]
     scene.run(case.ticks[5:])
     for tick in case.ticks:
@@ -197,6 +213,33 @@ def test_a_table_that_was_healed_is_exact_and_has_its_certificates_sums(
     assert scene.check(table).is_whole
 
 
+def test_a_table_from_before_there_were_vectors_is_merged_until_it_is_filled_again(
+    open_scene: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stored spec says nothing of vectors, so it is read with the default; its files say that it has none."""
+    case = assemble(PLAIN, [*TICKS, [Step(0, b"a", ONE)], [Step(1, b"d", ONE)], [Step(0, b"a", None)]])
+    scene, states = open_scene(case), case.states()
+    table = scene.add_table()
+    with monkeypatch.context() as patch:
+        without = {"vectors": False}
+        patch.setattr(member_commits, "create_collection", lambda *a, **more: create_collection(*a, **more | without))
+        scene.run(case.ticks[:2])
+    scene.run(case.ticks[2:4])
+
+    def has_vectors() -> bool:
+        return Collection.open(scene.root, CollectionId(scene.point(table).data)).has_vectors
+
+    assert not has_vectors()
+    with scene.catalog.write() as session:
+        resnapshot_table(session, table)
+    scene.backfill(table)
+    scene.run(case.ticks[4:])
+    assert has_vectors()
+    for tick in case.ticks[4:]:
+        scene.check_state(states[tick.number], tick=tick.number)
+    scene.prove(table, states[6], everything=True)
+
+
 def test_a_check_knows_a_table_with_keys_by_its_checkpoint_too(open_scene: Open) -> None:
     """Maintenance removes old log entries, and with them the one that made the table."""
     case = assemble(PLAIN, [[Step(0, b"a", ONE), Step(0, b"%d" % n, TWO)] for n in range(11)])
@@ -320,15 +363,15 @@ def adds() -> Iterator[Shape]:
 
 
 def test_an_envelope_that_adds_is_proved_by_its_own_fold(
-    open_scene: Open, adds: Shape, monkeypatch: pytest.MonkeyPatch
+    open_scene: Open, adds: Shape, vectors_first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A tick that was applied twice, or a record that was, would show."""
     monkeypatch.setattr(key_check, "PART_OFFSETS", 25)
     case = drawn(3, adds, ticks=7, most=20)
     scene, states = open_scene(case), case.states(adding(adds))
-    first = scene.add_table("t")
+    first = scene.add_table("t", written(adds, vectors=vectors_first))
     scene.run(case.ticks[:4])
-    late = scene.add_table("late")
+    late = scene.add_table("late", written(adds, vectors=not vectors_first))
     scene.backfill(late)
     scene.run(case.ticks[4:])
     for tick in case.ticks:

@@ -54,6 +54,7 @@ class Mutant(Enum):
     # Collections with deletion vectors: what is put.
     FILES_AFTER_ENTRY = "files are written after the entry that names them"
     CHANGES_WITHOUT_INSERTS = "the file of changes leaves out the rows that are new"
+    PUT_OVERWRITES = "an entry is put, whether or not there is one"
     NOT_OURS_COUNTS = "a put counts, whoever's entry stands at its version"
     GONE_BASE_COUNTS = "a put counts although the entry that it was planned on is not listed"
     BELOW_CHECKPOINT_COUNTS = "a put counts although a checkpoint stands at or above its version"
@@ -64,6 +65,7 @@ class Mutant(Enum):
     INDEX_BEFORE_COMMIT = "the index changes before the commit is known"
     INDEX_JUMPS = "the index takes the newest entry for the next one"
     VECTORS_NOT_FOLLOWED = "the index follows files, and no vectors"
+    NEW_FILES_NOT_FOLLOWED = "the index follows what an entry takes away, and no files that it adds"
     COMPACTIONS_SKIPPED = "the index takes it that an entry without a tick moves no row"
     HOLES_ARE_FOLLOWED = "the index follows an entry that stands in a hole"
     LISTED_BEFORE_READ = "the log is listed before its entries are read"
@@ -117,6 +119,7 @@ VECTORS = frozenset(
     {
         Mutant.FILES_AFTER_ENTRY,
         Mutant.CHANGES_WITHOUT_INSERTS,
+        Mutant.PUT_OVERWRITES,
         Mutant.NOT_OURS_COUNTS,
         Mutant.GONE_BASE_COUNTS,
         Mutant.BELOW_CHECKPOINT_COUNTS,
@@ -126,6 +129,7 @@ VECTORS = frozenset(
         Mutant.INDEX_BEFORE_COMMIT,
         Mutant.INDEX_JUMPS,
         Mutant.VECTORS_NOT_FOLLOWED,
+        Mutant.NEW_FILES_NOT_FOLLOWED,
         Mutant.COMPACTIONS_SKIPPED,
         Mutant.HOLES_ARE_FOLLOWED,
         Mutant.LISTED_BEFORE_READ,

@@ -76,6 +76,13 @@ class VectorDelta(KeyedDelta):
         self.append(entry)
         return True
 
+    def overwrite(self, on: int, entry: Entry) -> bool:
+        """As storage does that knows no conditional put: whoever has read what stood there has read something else."""
+        if not self.put(on, entry):
+            self.log[on + 1] = entry
+            self.check_readable(on + 1)
+        return True
+
     def land(self) -> bool:
         return self.put(*self.in_flight.pop(0))
 

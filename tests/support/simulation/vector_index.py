@@ -105,7 +105,8 @@ class Index:
         if self._mutant is not Mutant.VECTORS_NOT_FOLLOWED:
             self._take_away({path: file.gone for path, file in changed.items()})
         self.places = {key: place for key, place in self.places.items() if place[0] in after}
-        self._enter(new)
+        if self._mutant is not Mutant.NEW_FILES_NOT_FOLLOWED:
+            self._enter(new)
         self.version, self.files = version, after
         self._counts["index followed"] += 1
         return True

@@ -141,7 +141,8 @@ class VectorRows:
             return self._unanswered(delta, on, entry, fate)
         if fate < 1.0:
             return "unclear"
-        is_ours = delta.put(on, entry)
+        put = delta.overwrite if self._mutant is Mutant.PUT_OVERWRITES else delta.put
+        is_ours = put(on, entry)
         if not is_ours and self._mutant is not Mutant.NOT_OURS_COUNTS:
             self._discard(delta, entry.change.objects)
             return "refused"

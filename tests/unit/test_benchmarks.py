@@ -1,0 +1,17 @@
+"""Benchmarks are run by hand, on quiet machines: here it is shown that those that start no server still run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_index_is_measured_in_memory_and_in_files() -> None:
+    command = [sys.executable, "-m", "tests.perf.bench_index", "3000"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    for told in ("hashes, in memory", "hashes, mapped", "files, in memory", "files, mapped", "bytes per key"):
+        assert told in ran.stdout
