@@ -35,10 +35,14 @@ KEPT_TICKS = 4
 
 
 class History:
-    """A table that adds up the numbers of a key: whatever is applied twice, or to the wrong row, shows."""
+    """A table that adds up the numbers of a key: whatever is applied twice, or to the wrong row, shows.
 
-    def __init__(self, root: Path, seed: int, *, keys: int = 12) -> None:
-        self.scene, self.random, self.keys = adding(root, vectors=True), random.Random(seed), keys
+    :param vectors: else it is merged.
+    """
+
+    def __init__(self, root: Path, seed: int, *, keys: int = 12, vectors: bool = True) -> None:
+        self.scene, self.random, self.keys = adding(root, vectors=vectors), random.Random(seed), keys
+        self.vectors = vectors
         self.path = Path(self.scene.collection.uri)
         self.tick, self.now = 0, dict[str, Row]()
         self.at: dict[int, State] = {0: {}}
@@ -83,6 +87,8 @@ class History:
             self.commit()
 
     def write_compaction(self) -> None:
+        while not self.vectors and len(self.scene.opened().table.file_uris()) < 2:
+            self.commit()
         self.written = self.scene.states.rewrite(self.scene.opened(), min_files=2)
         assert self.written is not None
 
@@ -95,9 +101,10 @@ class History:
         assert self.newest == before + 1
 
     def compact(self) -> None:
-        """With a tick between, whose changes of the same rows are carried over."""
+        """With a tick between, whose changes of the same rows are carried over; a merge writes these files anew."""
         self.write_compaction()
-        self.commit()
+        if self.vectors:
+            self.commit()
         self.put_compaction()
 
     def checkpoint(self) -> None:

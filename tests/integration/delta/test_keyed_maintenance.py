@@ -28,14 +28,19 @@ def history(tmp_path: Path) -> Iterator[History]:
 # ── maintenance ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_again_and_again_what_is_needed_stays_and_all_else_goes(history: History) -> None:
-    """Also a vector that is replaced when the entry that gave it has been removed long ago."""
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "merge"])
+def test_again_and_again_what_is_needed_stays_and_all_else_goes(tmp_path: Path, vectors: bool) -> None:
+    """Also a vector that is replaced when the entry that gave it has been removed long ago; and the change files that
+    delta-rs writes."""
+    history = History(tmp_path, 1, vectors=vectors)
+    history.commits(14)
     for step in (History.commit, History.compact, History.checkpoint, History.compact, History.checkpoint):
         step(history)
         history.commits(4)
         maintain(history)
     assert min(history.versions_logged()) > 20
     check_rows(history, None, *history.earlier())
+    history.close()
 
 
 def test_a_dry_run_names_vectors_and_change_files_and_removes_none(history: History) -> None:

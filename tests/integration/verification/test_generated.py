@@ -9,35 +9,39 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mzshare.connectors.connections import FixedConnections
+from airflow_provider_mzshare.connectors.load_generator.plan import read_incarnation
 from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_table
 from airflow_provider_mzshare.control.lifecycle.verified import VerificationFailed
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import Start
-from tests.support.generated import table_of
+from tests.support.driven import DrivenIngestion
+from tests.support.generated import Model, table_of
 from tests.support.verifying import Pipeline, Spoil, changed, invented, twice, without
 
 AUCTION = LoadGeneratorSpec(generator="auction", tick_interval_ms=1, up_to=200)
 BIDS = 4
+PAIRS = LoadGeneratorSpec(generator="key_value", keys=20, value_size=24, partitions=3, tick_interval_ms=1, up_to=200)
 
 
 class GeneratedPipeline(Pipeline):
-    def __init__(self, folder: Path) -> None:
-        self.root = str(folder / "warehouse")
+    def __init__(self, folder: Path, spec: LoadGeneratorSpec = AUCTION) -> None:
+        self.spec, self.root = spec, str(folder / "warehouse")
         Path(self.root).mkdir()
         self.catalog = Catalog(f"sqlite:///{folder / 'catalog.db'}")
         self.catalog.ensure()
         self.connections = FixedConnections({})
-        with open_upstream(self.connections, AUCTION) as upstream:
+        with open_upstream(self.connections, spec) as upstream:
             found, self.references = upstream.inspect(Start()), {each.name: each for each in upstream.references()}
         self.incarnation = found.info.incarnation
         with self.catalog.write() as session:
             self.source_id = items.create_source(
-                session, name=("public", "s"), spec=AUCTION, incarnation=self.incarnation, start=found.start
+                session, name=("public", "s"), spec=spec, incarnation=self.incarnation, start=found.start
             )
         self.store = CatalogTickStore(self.catalog, self.source_id)
         self.holder = self.store.claim(JobId("ingest-1"))
@@ -45,7 +49,7 @@ class GeneratedPipeline(Pipeline):
         self.spoiled = BIDS
 
     def _records(self, lower: Position, upper: Position) -> list[pa.RecordBatch]:
-        with open_records(self.connections, AUCTION, self.incarnation) as reader:
+        with open_records(self.connections, self.spec, self.incarnation) as reader:
             outputs = [pa.Table.from_batches(reader.read(int(p), lower[p], upper[p])) for p in upper]
         return [batch for output in outputs for batch in self._spoiled(output).to_batches()]
 
@@ -106,3 +110,26 @@ def test_records_of_other_outputs_do_not_concern_a_table(pipeline: GeneratedPipe
     pipeline.spoiled = 1
     bids = backfilled(pipeline, changed(1, 7, {"id": -1}))
     assert pipeline.verify(bids).verdict == "exact"
+
+
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "merge"])
+def test_a_keyed_table_of_pairs_has_the_last_value_of_each_key(tmp_path: Path, vectors: bool) -> None:
+    pipeline = GeneratedPipeline(tmp_path, PAIRS)
+    spec = table_of(pipeline.references["key_value"])
+    keyed = spec.model_copy(update={"envelope": "upsert", "deletion_vectors": vectors})
+    table_id = pipeline.add_table("pairs", keyed)
+    source = pipeline.catalog, pipeline.root, pipeline.source_id
+    app = DrivenIngestion(*source, pipeline._records, JobId("ingest-2"))
+    begun = read_incarnation(pipeline.incarnation)
+    assert begun is not None
+    model, seen = Model(PAIRS, begun[1]), 0
+    wanted: dict[int, str] = {}
+    for upto in (30, 90, 200):
+        app.tick(Position(dict.fromkeys(range(3), upto)))
+        pairs = [model.row(partition, offset) for partition in range(3) for offset in range(seen, upto)]
+        wanted, seen = wanted | {pair["key"]: pair["value"] for pair in pairs}, upto
+        found = read_table(pipeline.catalog, pipeline.root, "pairs", Query())
+        assert found.num_rows == len(wanted) == 60
+        assert dict(zip(found.column("key").to_pylist(), found.column("value").to_pylist(), strict=True)) == wanted
+    assert pipeline.verify(table_id).verdict == "exact"
+    pipeline.close()

@@ -16,12 +16,10 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
 from airflow_provider_mzshare.control.lifecycle import key_check
 from airflow_provider_mzshare.control.lifecycle.verified import KeyDiffers, VerificationFailed
-from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.envelopes.registry import ENVELOPES
-from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
-from airflow_provider_mzshare.storage.writing import member_commits
 from tests.support.colliding import collide
 from tests.support.keyed_cases import PLAIN, SHAPES, Step, assemble, drawn
 from tests.support.keyed_oracle import Case, Record, Shape, adding
@@ -211,33 +209,6 @@ def test_a_table_that_was_healed_is_exact_and_has_its_certificates_sums(
     scene.prove(table, states[5])
     scene.prove(table, states[5], everything=True)
     assert scene.check(table).is_whole
-
-
-def test_a_table_from_before_there_were_vectors_is_merged_until_it_is_filled_again(
-    open_scene: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its stored spec says nothing of vectors, so it is read with the default; its files say that it has none."""
-    case = assemble(PLAIN, [*TICKS, [Step(0, b"a", ONE)], [Step(1, b"d", ONE)], [Step(0, b"a", None)]])
-    scene, states = open_scene(case), case.states()
-    table = scene.add_table()
-    with monkeypatch.context() as patch:
-        without = {"vectors": False}
-        patch.setattr(member_commits, "create_collection", lambda *a, **more: create_collection(*a, **more | without))
-        scene.run(case.ticks[:2])
-    scene.run(case.ticks[2:4])
-
-    def has_vectors() -> bool:
-        return Collection.open(scene.root, CollectionId(scene.point(table).data)).has_vectors
-
-    assert not has_vectors()
-    with scene.catalog.write() as session:
-        resnapshot_table(session, table)
-    scene.backfill(table)
-    scene.run(case.ticks[4:])
-    assert has_vectors()
-    for tick in case.ticks[4:]:
-        scene.check_state(states[tick.number], tick=tick.number)
-    scene.prove(table, states[6], everything=True)
 
 
 def test_a_check_knows_a_table_with_keys_by_its_checkpoint_too(open_scene: Open) -> None:
