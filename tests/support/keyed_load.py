@@ -147,11 +147,11 @@ class KeyedLoad:
 
     NAME = CollectionId("u1-keyed")
 
-    def __init__(self, root: Path, keys: int, *, vectors: bool = True) -> None:
+    def __init__(self, root: Path, keys: int, *, vectors: bool = True, name: CollectionId = NAME) -> None:
         self.root, self.states = str(root), KeyStates(root / "scratch")
-        self.member = replace(member_plan(), data_path=str(root / self.NAME), errors_path=str(root / "errors"))
-        create_collection(self.root, self.NAME, self.member.schema, keys=self.member.keys, vectors=vectors)
-        self.collection = Collection.open(self.root, self.NAME)
+        self.member = replace(member_plan(), data_path=str(root / name), errors_path=str(root / "errors"))
+        create_collection(self.root, name, self.member.schema, keys=self.member.keys, vectors=vectors)
+        self.collection = Collection.open(self.root, name)
         fill(self.collection, keys)
         self.changes, self.ticks = Changes(keys), 0
         Path(self.collection.uri, EVENTS).mkdir()
@@ -170,11 +170,14 @@ class KeyedLoad:
         rows = self.states.rows_of(self.collection)
         return KeyEvents([written], member.events_schema, member.keys, member.keyed_envelope, HASH_VERSION, rows)
 
-    def commit(self, content: KeyEvents) -> CommitResult:
-        """What a tick does after the pass, but for the catalog."""
+    def commit(self, content: KeyEvents, at: int | None = None) -> CommitResult:
+        """What a tick does after the pass, but for the catalog.
+
+        :param at: its time, where it is not its number.
+        """
         result = commit_tick(
             self.collection,
-            mz_timestamp=self.ticks,
+            mz_timestamp=self.ticks if at is None else at,
             content=content,
             metadata={"mz_tick": str(self.ticks), "mz_rows": "0", "mz_hash": "0", "mz_source": "u0"},
             knows=lambda _: True,
@@ -185,8 +188,9 @@ class KeyedLoad:
         return result
 
     def wrong(self) -> Iterator[str]:
-        at = Collection.open(self.root, self.NAME).delta_version
-        return self.changes.wrong(read_arrow(self.root, self.NAME, at))
+        name = self.collection.collection_id
+        at = Collection.open(self.root, name).delta_version
+        return self.changes.wrong(read_arrow(self.root, name, at))
 
     def close(self) -> None:
         self.states.close()
