@@ -40,6 +40,8 @@ def test_again_and_again_what_is_needed_stays_and_all_else_goes(tmp_path: Path, 
         maintain(history)
     assert min(history.versions_logged()) > 20
     check_rows(history, None, *history.earlier())
+    (changes,) = feeds(history.path, ROW).values()
+    assert changes(history.kept, history.newest) == history.changes(history.kept, history.newest)
     history.close()
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections import log as deltalog
 from airflow_provider_mzshare.storage.collections.check import check_collection
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG
-from airflow_provider_mzshare.storage.collections.vectors import committing, puts
+from airflow_provider_mzshare.storage.collections.vectors import committing, puts, rewriting
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
 from airflow_provider_mzshare.storage.collections.vectors.memory import IndexMemory
 from airflow_provider_mzshare.storage.collections.vectors.rewriting import Rewritten
@@ -183,6 +183,37 @@ def test_a_tick_is_one_commit_of_what_has_changed(walk: Walk) -> None:
     touched = {path for path in after if path not in before or after[path].vector != before[path].vector}
     assert touched == set(entry.added())
     assert set(before) & touched == set(entry.removed())
+
+
+def test_whatever_an_entry_names_is_flushed_before_the_entry_is_put(
+    walk: Walk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: set[str] = set()
+    flush, put, late = puts.flush, puts.put_entry, []
+
+    def noted(uri: str, paths: Iterable[str]) -> None:
+        flush(uri, paths := list(paths))
+        flushed.update(paths)
+
+    def checked(uri: str, version: int, content: bytes) -> puts.Answer:
+        entry = deltalog.Entry(version, tuple(map(json.loads, content.splitlines())))
+        before = live_files(walk.scene.collection.filesystem, version - 1).files
+        named = {*entry.added(), *entry.vectors(), *entry.changes()} - set(before)
+        kept = {file.vector.path for file in before.values() if file.vector}
+        late.append(named - kept - flushed)
+        return put(uri, version, content)
+
+    for module in (puts, rewriting):
+        monkeypatch.setattr(module, "flush", noted)
+    monkeypatch.setattr(puts, "put_entry", checked)
+    for _ in range(6):
+        walk.commit()
+    walk.write_compaction()
+    walk.commit()
+    walk.put_compaction()
+    assert late == [set()] * 8
+    for kind in ("part-", "deletion_vector_", "_change_data/cdc-"):
+        assert any(path.startswith(kind) for path in flushed)
 
 
 def test_rows_that_are_taken_away_while_a_compaction_is_written_are_carried_over(walk: Walk) -> None:
