@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
+    from airflow_provider_mzshare.control.lifecycle.holding import ReadHold
     from airflow_provider_mzshare.control.lifecycle.live_decision import Goal
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
     from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
@@ -221,6 +222,35 @@ class MzShare:
         found = find_table(self._wiring.catalog, table)
         with self._wiring.catalog.read() as session:
             return locate(session, self.settings.warehouse, found, "errors" if errors else "data").uri
+
+    @contextmanager
+    def hold(
+        self,
+        table: str,
+        *,
+        at: int | datetime | None = None,
+        name: str | None = None,
+        limit: float = 3600.0,
+        keep: bool = False,
+        holder: str | None = None,
+    ) -> Iterator[ReadHold]:
+        """Keep a table's history while the context is open: it stays readable from ``hold.at`` on.
+
+        A heartbeat runs beside. ``hold.move(at)`` lets go what is before. If the hold was not had all the time,
+        ``HoldLost`` is raised, at the latest at the end.
+
+        :param at: a time, or an ``mz_timestamp`` in milliseconds; else where the hold of this name stands, or where the
+            table is now.
+        :param name: by which a holder that was restarted goes on with its hold; else a new one.
+        :param limit: seconds without a heartbeat after which the hold is dropped.
+        :param keep: leave the hold at the end of the context, to come back to it by its name within the limit.
+        :param holder: who holds, for those who look; else this process.
+        """
+        from airflow_provider_mzshare.control.lifecycle.holding import hold_table
+
+        when = _milliseconds(at)
+        with hold_table(self._wiring.catalog, table, at=when, name=name, limit=limit, keep=keep, holder=holder) as hold:
+            yield hold
 
     # ── looking and waiting ───────────────────────────────────────────────────────────────────────────────────────────
 

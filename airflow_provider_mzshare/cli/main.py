@@ -20,6 +20,7 @@ from airflow_provider_mzshare.cli import (
     changes,
     check,
     doctor,
+    holds,
     jars,
     logs,
     maintain,
@@ -53,7 +54,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    sql, status, path, references, apps, logs, wait, read, changes, verify, check, maintain, migrate, jars,
+    sql, status, path, references, apps, logs, wait, read, changes, verify, check, maintain, holds, migrate, jars,
     catalog, doctor,
 )  # fmt: skip
 for module in COMMANDS:

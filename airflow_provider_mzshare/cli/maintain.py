@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 
 from airflow_provider_mzshare.cli import context
-from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
-_COLUMNS = ("table", "since", "data_files", "log_files", "bytes", "trouble")
+_COLUMNS = ("table", "since", "held_at", "data_files", "log_files", "bytes", "dropped_holds", "trouble")
+_FOR_PEOPLE = tuple(column for column in _COLUMNS if column != "dropped_holds")
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +33,8 @@ def maintain(
     with context.open_catalog(chosen) as catalog:
         only = None if source is None else find_source(catalog, source).id
         done = do(catalog, chosen.warehouse, only=only, dry_run=dry_run)
-    print_rows(_COLUMNS, [asdict(one) for one in done], output)
+    print_rows(_FOR_PEOPLE if output is Output.table else _COLUMNS, [asdict(one) for one in done], output)
+    for table, hold in ((one.table, hold) for one in done for hold in one.dropped_holds):
+        typer.echo(visible(f"{table}: dropped the read hold {hold}"), err=True)
     if any(one.trouble for one in done):
         raise typer.Exit(1)

@@ -23,7 +23,7 @@ _TABLE = (
     "id", "name", "source", "status", "rows", "errors", "rate", "lag", "position", "since", "upper", "reason", "hint",
     "source_health", "source_reason", "job", "generation", "backfill", "backfill_job", "backfill_rate", "done", "total",
     "ticks_behind", "behind", "seconds_left", "new_generation", "new_status", "location",
-    "queue_place", "queue_length", "key",
+    "queue_place", "queue_length", "key", "holds",
 )  # fmt: skip
 _FOR_PEOPLE = ("name", "health", "status", "tables", "tick", "rows", "errors", "rate", "lag", "age", "position")
 _PARTITIONS_SHOWN = 4
@@ -71,6 +71,9 @@ def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], output: Output)
     print_rows([c for c in _FOR_PEOPLE if c in shown - empty], rows, output)
     for note in filter(None, map(note_on, rows)):
         typer.echo(visible(note))
+    for row in rows:
+        for line in row.get("held", ()):
+            typer.echo(visible(f"{row['name']}: {line}"))
 
 
 def note_on(row: Mapping[str, Any]) -> str:
@@ -93,7 +96,7 @@ def for_people(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _row(status: SourceStatus | TableStatus, lag_asked: bool) -> dict[str, Any]:
-    row = {**asdict(status), "lag_asked": lag_asked}
+    row = {**asdict(status), "lag_asked": lag_asked, "held": [hold.line for hold in getattr(status, "holds", ())]}
     row["position"] = dict(status.position.offsets)
     for key in ("rate", "age_seconds", "backfill_rate", "seconds_left"):
         if row.get(key) is not None:

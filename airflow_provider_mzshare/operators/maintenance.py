@@ -35,6 +35,8 @@ class MaintainOperator(MzShareOperator):
             self.log.info(
                 "%s: %s files and %s log entries removed, %s bytes", one.table, one.data_files, one.log_files, one.bytes
             )
+            for hold in one.dropped_holds:
+                self.log.warning("%s: dropped the read hold %s", one.table, hold)
         if troubled := [one for one in done if one.trouble]:
             raise JobFailed("; ".join(f"{one.table}: {one.trouble}" for one in troubled), hint="mzshare maintain")
         return [asdict(one) for one in done]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from airflow_provider_mzshare.control.catalog.queries.health import Health
+from airflow_provider_mzshare.control.lifecycle.holding import ShownHold
 from airflow_provider_mzshare.core.positions import Position
 
 
@@ -71,3 +72,5 @@ class TableStatus:
     key: tuple[str, ...] = ()
     """The columns that tell its rows apart; none where no row is ever changed."""
     shown: Mapping[str, str] = field(default_factory=dict)
+    holds: Sequence[ShownHold] = ()
+    """Who keeps its history, and what was dropped of that and is not forgotten."""

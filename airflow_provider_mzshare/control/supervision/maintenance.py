@@ -1,12 +1,13 @@
 """What is done now and then: ``since`` follows retention, what it has passed is removed, small files are merged.
 
-The history of statuses is pruned too. Compaction belongs to whoever writes a table: it is only asked for here. Nothing
-is removed that a read which began within the last hour could need.
+Read holds whose holders are not heard of any more are dropped, and the history of statuses is pruned. Compaction
+belongs to whoever writes a table: it is only asked for here. Nothing is removed that a read which began within the last
+hour could need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
@@ -20,8 +21,10 @@ from airflow_provider_mzshare.control.catalog.log.retention import advance_since
 from airflow_provider_mzshare.control.catalog.log.status_history import prune_history
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.flags import retention_ms
+from airflow_provider_mzshare.control.catalog.objects.hold_rows import prune_holds, standing_holds
 from airflow_provider_mzshare.control.catalog.queries.reads import version_at
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ticklog.holds import Hold, oldest
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists
 from airflow_provider_mzshare.storage.collections.expiry import GRACE, Expiry, expire
@@ -39,15 +42,22 @@ class Maintained:
     log_files: int = 0
     bytes: int = 0
     trouble: str = ""
+    held_at: int | None = None
+    """The time of its oldest read hold: ``since`` does not pass it."""
+    dropped_holds: tuple[str, ...] = ()
+    """Why each hold was dropped that this run has dropped."""
 
 
 @dataclass(frozen=True)
 class _Due:
     """A table whose past may go, and the versions that stay."""
 
+    table_id: ItemId
     table: str
     since: int
     keep: tuple[tuple[CollectionId, int], ...]
+    held_at: int | None = None
+    dropped: tuple[str, ...] = ()
 
 
 def maintain(
@@ -69,18 +79,28 @@ def maintain(
         done += [_expire(one, warehouse, now, dry_run, grace) for one in due]
     if not dry_run:
         with catalog.write() as session:
-            prune_history(session, now - retention_ms(session))
+            before = now - retention_ms(session)
+            prune_history(session, before)
+            prune_holds(session, before)
     return done
 
 
 def _prepare(catalog: Catalog, source_id: ItemId, now: int, grace_ms: int, dry_run: bool) -> list[_Due]:
     """Move ``since``, ask for compaction, and note where ``since`` stands: the next run removes what lies before."""
+    dropped: Sequence[Hold] = ()
     with catalog.locked(source_id) as (session, state):
         if not dry_run:
-            advance_since(session, state, now)
+            dropped = advance_since(session, state, now)
             asked = update(SourceRow).where(SourceRow.id == source_id)
             session.execute(asked.values(compaction_asked=SourceRow.compaction_asked + 1), execution_options=_NO_SYNC)
-        return [_due(session, table, now, grace_ms, dry_run) for table in items.list_tables(session, source_id)]
+        due = [_due(session, table, now, grace_ms, dry_run) for table in items.list_tables(session, source_id)]
+        held = oldest(standing_holds(session, source_id))
+    return [_with_holds(one, held, dropped) for one in due]
+
+
+def _with_holds(due: _Due, held: Mapping[ItemId, int], dropped: Sequence[Hold]) -> _Due:
+    gone = tuple(f"{hold.name} at {hold.at}: {hold.why}" for hold in dropped if hold.table_id == due.table_id)
+    return replace(due, held_at=held.get(due.table_id), dropped=gone)
 
 
 def _due(session: Session, table: items.TableItem, now: int, grace_ms: int, dry_run: bool) -> _Due:
@@ -96,7 +116,7 @@ def _due(session: Session, table: items.TableItem, now: int, grace_ms: int, dry_
         unread = delete(SwapRow).where(SwapRow.table_id == table.id, SwapRow.mz_timestamp <= since)
         session.execute(unread, execution_options=_NO_SYNC)
     keep = [(name, version_at(session, name, since)) for name in _collections(session, table)] if stood else []
-    return _Due(table.display, table.since, tuple(keep))
+    return _Due(table.id, table.display, table.since, tuple(keep))
 
 
 def _collections(session: Session, table: items.TableItem) -> Sequence[CollectionId]:
@@ -108,7 +128,7 @@ def _collections(session: Session, table: items.TableItem) -> Sequence[Collectio
 
 
 def _expire(due: _Due, warehouse: str, now: int, dry_run: bool, grace: timedelta) -> Maintained:
-    done = Maintained(due.table, due.since)
+    done = Maintained(due.table, due.since, held_at=due.held_at, dropped_holds=due.dropped)
     at = datetime.fromtimestamp(now / 1000, timezone.utc)
     for name, version in due.keep:
         try:

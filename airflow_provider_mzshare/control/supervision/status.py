@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.catalog.queries.overviews import (
     table_overviews,
 )
 from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival, pace_of
+from airflow_provider_mzshare.control.lifecycle.holding import shown_holds
 from airflow_provider_mzshare.control.lifecycle.locations import data_paths
 from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
@@ -67,10 +68,18 @@ class StatusReader:
             overview = current_overview(session, item.id)
             tables = table_overviews(session, item.id)
             paths = data_paths(session, item.id)
+            holds = shown_holds(session, [table.item.id for table in tables])
         end = self._end(item)
         status = self._source(overview, end)
         found = [self._table(table, overview, status, end) for table in tables]
-        return status, [replace(table, location=paths.get(ItemId(table.id), "")) for table in found]
+        return status, [
+            replace(
+                table,
+                location=paths.get(ItemId(table.id), ""),
+                holds=[hold for table_id, hold in holds if table_id == table.id],
+            )
+            for table in found
+        ]
 
     def table(self, item: items.TableItem) -> tuple[SourceStatus, TableStatus]:
         with self._catalog.read() as session:

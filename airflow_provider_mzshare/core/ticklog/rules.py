@@ -277,9 +277,15 @@ def advanced(table: TableState, tick: Tick, outcome: Done) -> TableState:
     )
 
 
-def retained_since(table: TableState, retain_ms: int, now_ms: int) -> int:
-    """The oldest time that a table can be read at. It never goes backwards, and never past what the table has."""
-    return max(table.since, min(now_ms - retain_ms, table.upper - 1)) if table.upper else table.since
+def retained_since(table: TableState, retain_ms: int, now_ms: int, held: int | None = None) -> int:
+    """The oldest time that a table can be read at. It never goes backwards, and never past what the table has.
+
+    :param held: the time of its oldest read hold, which it does not pass either (see ``holds``).
+    """
+    if not table.upper:
+        return table.since
+    last = table.upper - 1 if held is None else min(held, table.upper - 1)
+    return max(table.since, min(now_ms - retain_ms, last))
 
 
 def stalled(table: TableState, reason: str) -> TableState:

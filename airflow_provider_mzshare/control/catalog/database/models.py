@@ -147,6 +147,26 @@ class SwapRow(Base):
     upper: Mapped[int]
 
 
+class ReadHoldRow(Base):
+    """What keeps ``since`` of a table back. Written behind the lock of the table's source. Times are the database's."""
+
+    __tablename__ = "read_holds"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    """Chosen by the holder, who finds it again by this name after a restart."""
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), index=True)
+    at: Mapped[int]
+    holder: Mapped[str]
+    claim: Mapped[str]
+    taken_at: Mapped[int]
+    heartbeat: Mapped[int]
+    limit_ms: Mapped[int]
+    dropped_at: Mapped[int | None]
+    """When it stopped holding. Its holder is still to be told."""
+    why: Mapped[str | None]
+    named: Mapped[bool]
+
+
 class BackfillRow(Base):
     """A backfill is over when no table refers to it; the row stays, for its certificates."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from sqlalchemy import tuple_
@@ -51,6 +52,8 @@ from airflow_provider_mzshare.core.ticklog.state import (
 )
 from airflow_provider_mzshare.core.ticklog.stores import TickStore
 from airflow_provider_mzshare.errors import Fenced
+
+log = logging.getLogger(__name__)
 
 
 class CatalogTickStore(TickStore):
@@ -194,7 +197,9 @@ class CatalogTickStore(TickStore):
     def advance_since(self, holder: Holder) -> None:
         with self._catalog.locked(self._source_id) as (session, state):
             rules.check_holder(state.lease, holder)
-            advance_since(session, state, self._clock())
+            dropped = advance_since(session, state, self._clock())
+        for hold in dropped:
+            log.warning("%s", hold.line)
 
     def note_end(self, end: Position) -> None:
         with self._catalog.write() as session:

@@ -20,6 +20,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
 from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects.backfill_rows import bring_up
 from airflow_provider_mzshare.control.catalog.objects.collection_rows import add_collections
+from airflow_provider_mzshare.control.catalog.objects.hold_rows import drop_holds_of
 from airflow_provider_mzshare.control.catalog.objects.item_names import retire_items
 from airflow_provider_mzshare.control.catalog.objects.table_specs import FIRST_VERSION, first_row
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
@@ -120,3 +121,4 @@ def _leave(session: Session, table_ids: Collection[ItemId], first_without: int) 
     replaced = delete(ReplacementRow).where(ReplacementRow.table_id.in_(table_ids))
     for statement in (dropped, replaced, left):
         session.execute(statement, execution_options=_NO_SYNC)
+    drop_holds_of(session, table_ids, "its table was dropped")
