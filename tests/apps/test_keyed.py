@@ -30,6 +30,8 @@ from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
 LONG = pytest.mark.timeout(1200)
+PATIENCE = 480
+"""Seconds for what a backfill does: it has the lowest priority, and so the least of a busy machine."""
 PLAIN = Table("plain", (("name", "text"),))
 
 
@@ -128,6 +130,43 @@ def test_killed_in_the_middle_of_a_commit_to_a_keyed_table(
         for handle in started:
             stack.launcher.kill(handle)
     check_keyed(stack, source, adds)
+    stack.check(topic, [PLAIN])
+    stack.catalog.close()
+
+
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "merged"])
+@pytest.mark.full(seconds=120)
+@pytest.mark.timeout(3_000)
+def test_a_backfill_killed_in_the_middle_of_a_commit_to_a_keyed_table(
+    vectors: bool, kafka: EmbeddedKafka, adds: KeyedTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups of ticks: the history at first, then what has come since the death before."""
+    late = replace(adds, vectors=vectors)
+    stack = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"))
+    topic = create_topic(kafka, 3)
+    source = stack.create("events", topic, [PLAIN])
+    started = [stack.launch(source)]
+    try:
+        for seed in range(3):
+            produce(kafka, topic, sent(drawn(seed, late.shape)))
+            stack.wait_caught_up(source, ["plain"], timeout=120)
+        stack.add(source, [late])
+        for seed, label in enumerate(KEYED_LABELS if vectors else MERGED_LABELS, start=3):
+            produce(kafka, topic, sent(drawn(seed, late.shape)))
+            stack.wait_caught_up(source, ["plain"], timeout=120)
+            monkeypatch.setenv(VARIABLE, label)
+            started.append(stack.launch_backfill(late.name))
+            monkeypatch.delenv(VARIABLE)
+            wait_until(lambda: stack.launcher.status(started[-1]) == "gone", PATIENCE, f"death at {label}")
+        started.append(stack.launch_backfill(late.name))
+        produce(kafka, topic, sent(drawn(98, late.shape)))
+        stack.wait_cut_over([late.name], timeout=PATIENCE)
+        produce(kafka, topic, sent(drawn(99, late.shape)))
+        stack.wait_caught_up(source, ["plain", late.name], timeout=120)
+    finally:
+        for handle in started:
+            stack.launcher.kill(handle)
+    check_keyed(stack, source, late)
     stack.check(topic, [PLAIN])
     stack.catalog.close()
 
