@@ -112,11 +112,12 @@ def test_a_disk_that_fills_up_stalls_nobody_and_all_go_on_by_themselves(
 
 
 @pytest.mark.mounts
+@pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=pytest.mark.full)], ids=["vectors", "merged"])
 def test_a_keyed_table_waits_for_room_and_holds_the_last_of_every_key_afterwards(
-    stack: Stack, kafka: EmbeddedKafka, caplog: pytest.LogCaptureFixture
+    vectors: bool, stack: Stack, kafka: EmbeddedKafka, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its commits write files of their own, which nothing removes at once: there must be room after some tries, too."""
-    keyed = KeyedTable("keyed", shape=Shape(columns=(("n", "bigint"), ("noise", "text"))))
+    keyed = KeyedTable("keyed", shape=Shape(columns=(("n", "bigint"), ("noise", "text"))), vectors=vectors)
     with small_disk(stack.warehouse, SIZE) as disk:
         topic = create_topic(kafka, 2)
         produce(kafka, topic, [record(n)._replace(key=f"k{n % 2_000}".encode()) for n in range(20)])
