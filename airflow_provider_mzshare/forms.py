@@ -60,7 +60,8 @@ def _key_params() -> dict[str, Param]:
             type="string",
             enum=list(ENVELOPES),
             title="Envelope",
-            description="none: each record is a row. upsert: a record sets the row of its key, which must be included.",
+            description="none: each record is a row. upsert: a record sets the row of its key, which must be included. "
+            "debezium: a record says how a row has changed.",
         ),
         "key_format": _text(
             None, "Format of the key", "How the key is decoded, as json. Empty: text, or bytes where Format is bytes."
@@ -69,6 +70,9 @@ def _key_params() -> dict[str, Param]:
             None,
             "Columns of the key",
             "name type, name type, … that the key is decoded into. Empty: key among the metadata columns is all of it.",
+        ),
+        "primary_key": _text(
+            None, "Primary key", "With debezium: column, column, … of the columns above. Empty: the columns of the key."
         ),
         "inline_errors": _text(
             None,

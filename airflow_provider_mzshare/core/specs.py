@@ -129,6 +129,8 @@ class TableSpec(Spec):
     include: tuple[Include, ...] = ()
     key_columns: tuple[ColumnSpec, ...] = ()
     """The columns that the key is decoded into, instead of the key as a whole in ``include``."""
+    primary_key: tuple[str, ...] = ()
+    """The columns that make the key, where it is among the columns of the value."""
     envelope: str = DEFAULT_ENVELOPE
     """The name of one; who fills or prints the table looks it up."""
     inline_errors: str | None = None

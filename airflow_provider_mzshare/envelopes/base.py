@@ -5,14 +5,24 @@ What changes rows travels to Spark's executors, so an envelope imports Arrow, nu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from airflow_provider_mzshare.formats.base import Changes
+
 DELETES = "_mz_deletes"
 """A column of events, not of a table: whether the record takes its key's row away."""
+CLEARS = "_mz_clears"
+"""The same: whether the record takes all rows away, of whatever key. It has no key itself."""
+KEPT = "_mz_kept"
+"""The same: the columns, as a JSON list, whose values are those of the key's row before; NULL if there are none."""
+RECORD = {name: f"_mz_record_{name}" for name in ("timestamp", "key", "value")}
+"""The same: the record as it came, if it has columns that are kept. Without a row before it is an error row."""
+MARKS = frozenset({DELETES, CLEARS, KEPT, *RECORD.values()})
+"""What events have, and rows do not."""
 
 
 class Envelope(Protocol):
@@ -61,3 +71,50 @@ class KeyedEnvelope(Envelope, Protocol):
         :param keys: the columns that make the key. None of them is NULL anywhere.
         """
         ...
+
+
+class Judged(NamedTuple):
+    """What records do, each taken alone; one of each for each record.
+
+    :param deletes: whether it takes its key's row away.
+    :param clears: whether it takes all rows away. Then it ``deletes`` too.
+    :param errors: why a record does nothing.
+    """
+
+    deletes: Sequence[bool]
+    clears: Sequence[bool]
+    errors: Mapping[int, str]
+
+
+class Settled(NamedTuple):
+    """:param after: the rows that the keys of some events have afterwards.
+    :param refused: of the events, by their numbers, those that change nothing, because they keep values of a row
+        that is not there; and why.
+    """
+
+    after: pa.Table
+    refused: Mapping[int, str]
+
+
+class ChangeEnvelope(KeyedEnvelope, Protocol):
+    """An envelope whose values say how a row has changed, and have the row inside.
+
+    Its events also have the columns ``CLEARS``, ``KEPT`` and those of ``RECORD``; ``fold`` is ``settle`` alone.
+    """
+
+    wraps: bool
+    """True."""
+
+    def judge(self, changes: Changes) -> Judged: ...
+
+    def settle(self, events: pa.Table, before: pa.Table, keys: Sequence[str]) -> Settled:
+        """As ``fold``. If an event ``CLEARS``, ``before`` has all rows that there are."""
+        ...
+
+
+def wraps_rows(envelope: Envelope) -> bool:
+    return bool(getattr(envelope, "wraps", False))
+
+
+def as_change_envelope(envelope: Envelope) -> ChangeEnvelope | None:
+    return cast("ChangeEnvelope", envelope) if wraps_rows(envelope) else None

@@ -12,10 +12,9 @@ ENVELOPES: Registry[Envelope] = Registry(
     {
         "none": "airflow_provider_mzshare.envelopes.append:APPEND",
         "upsert": "airflow_provider_mzshare.envelopes.upsert:UPSERT",
+        "debezium": "airflow_provider_mzshare.envelopes.debezium:DEBEZIUM",
     },
 )
-
-_PLANNED = ("DEBEZIUM",)
 
 
 def envelope_named(name: str) -> Envelope:
@@ -39,8 +38,3 @@ def sql_word(name: str) -> str:
 def envelope_words() -> list[str]:
     """All words that may follow ENVELOPE. No envelope is loaded: a statement mostly names none."""
     return [sql_word(name) for name in ENVELOPES]
-
-
-def planned_words() -> list[str]:
-    """Words that are planned, and not registered."""
-    return [word for word in _PLANNED if word not in envelope_words()]

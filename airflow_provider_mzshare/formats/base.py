@@ -11,7 +11,7 @@ Errors of records are returned by row and never raised: an exception is a failur
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
@@ -30,6 +30,24 @@ class Column(NamedTuple):
 
     values: pa.Array
     errors: Errors
+
+
+class Changes(NamedTuple):
+    """Records that say how rows have changed, taken apart; one of each for each record.
+
+    ``keys``, ``before`` and ``after`` are what a reading of the format takes, as bytes; NULL where there is none.
+    """
+
+    ops: Sequence[str | None]
+    """What has happened, as the record names it; None: it does not say."""
+    keys: pa.Array
+    before: pa.Array
+    after: pa.Array
+    empty: Sequence[bool]
+    """Whether the record has no value."""
+    errors: Errors
+    unavailable: Mapping[int, frozenset[Field]]
+    """By row, fields of ``after`` whose value was not sent because it has not changed."""
 
 
 class TableColumns(NamedTuple):
@@ -92,6 +110,8 @@ class Format(ABC):
     """Whether a table may list columns. Otherwise it has the one column ``data``."""
     own_columns: ClassVar[bool] = False
     """The columns are the upstream's own: a table cannot list them, but exclude them or take them as text."""
+    takes_changes: ClassVar[bool] = False
+    """Whether it can take records apart that say how rows have changed: ``changes``."""
     plain_type: ClassVar[str] = "text"
     """The type of the one column ``data``."""
     key_type: ClassVar[Literal["text", "bytea"]] = "text"
@@ -104,6 +124,10 @@ class Format(ABC):
     def fields(self, columns: Sequence[tuple[str, str]]) -> Sequence[Field]:
         """Which field of a record each column of a table takes."""
         return [name for name, _ in columns]
+
+    def changes(self, records: Batch) -> Changes:
+        """Records as Debezium writes them, taken apart; asked only where the format ``takes_changes``."""
+        raise NotImplementedError
 
     @property
     def modules(self) -> Sequence[str]:

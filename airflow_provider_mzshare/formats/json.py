@@ -7,22 +7,37 @@ from functools import cached_property, partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Format, ReadBatch, Reading, TableColumns
+from airflow_provider_mzshare.formats.base import (
+    Batch,
+    Changes,
+    Column,
+    Errors,
+    Field,
+    Format,
+    ReadBatch,
+    Reading,
+    TableColumns,
+)
 from airflow_provider_mzshare.formats.columns import convert
 from airflow_provider_mzshare.formats.fastjson import fast_reader
+from airflow_provider_mzshare.formats.json_changes import take_apart
 from airflow_provider_mzshare.formats.jsontext import JsonParser, canonical_json, field_error
 
 
 class Json(Format):
     name = "json"
     takes_columns = True
+    takes_changes = True
 
     def refuses(self, type_name: str) -> str | None:
         return "JSON has no bytea; take text" if type_name == "bytea" else None
 
     @property
     def modules(self) -> Sequence[str]:
-        return (*super().modules, fast_reader.__module__)
+        return (*super().modules, fast_reader.__module__, take_apart.__module__)
+
+    def changes(self, records: Batch) -> Changes:
+        return take_apart(records)
 
     def reader(self, tables: Sequence[TableColumns]) -> ReadBatch:
         """To keep every digit costs time, so it is done only if a column needs it; the rows are the same."""

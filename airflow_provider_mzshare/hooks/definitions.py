@@ -17,7 +17,7 @@ from airflow_provider_mzshare.control.sql import script as sql
 from airflow_provider_mzshare.control.sql.column_lists import parse_columns, parse_type
 from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.names import check_name
-from airflow_provider_mzshare.control.sql.options import is_given, read_given
+from airflow_provider_mzshare.control.sql.options import given_names, is_given, read_given
 from airflow_provider_mzshare.control.sql.values import INLINE_COLUMN
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
@@ -40,7 +40,7 @@ DEFAULT_KIND = "kafka"
 """The kind if none is given: operators once had no other."""
 TABLE_FIELDS = (
     "name", "columns", "format", "include", "reference", "snapshot", "options", "key_format", "key_columns", "envelope",
-    "inline_errors",
+    "inline_errors", "primary_key",
 )  # fmt: skip
 SOURCE_ARGUMENTS = {option.name: option for option in SOURCE_SETTINGS.values()}
 TABLE_ARGUMENTS = {option.name: option for option in TABLE_OPTIONS.values()}
@@ -132,6 +132,7 @@ def table_statement(source: str, table: Mapping[str, Any]) -> sql.CreateTable:
         key_format=_key_format(table.get("key_format")),
         key_columns=column_specs(table.get("key_columns") or (), "key_columns"),
         inline_errors=_inline_errors(table.get("inline_errors")),
+        primary_key=_key_names(table.get("primary_key")),
     )
     with _told():
         checks.check_table(statement)
@@ -198,6 +199,14 @@ def _inline_errors(given: Any) -> str | None:
     if not isinstance(given, str):
         raise StatementError(f"inline_errors is the name of a column, as {INLINE_COLUMN!r}, not {given!r}")
     return given
+
+
+def _key_names(given: Any) -> tuple[str, ...]:
+    """``"a, b"`` or ``["a", "b"]``."""
+    if not is_given(given):
+        return ()
+    with _told("primary_key"):
+        return given_names(given)
 
 
 def column_specs(columns: Columns, argument: str = "columns") -> tuple[ColumnSpec, ...]:

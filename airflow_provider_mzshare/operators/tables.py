@@ -37,8 +37,8 @@ class CreateTablesFromSourceOperator(_CreateOperator):
 
     :param source: the source's name. (templated)
     :param tables: for each a mapping with ``name``, and as needed ``columns``, ``format``, ``include``,
-        ``reference``, ``snapshot``, ``options``, ``key_format``, ``key_columns``, ``envelope`` and ``inline_errors``,
-        as for :class:`CreateTableFromSourceOperator`. (templated)
+        ``reference``, ``snapshot``, ``options``, ``key_format``, ``key_columns``, ``primary_key``, ``envelope`` and
+        ``inline_errors``, as for :class:`CreateTableFromSourceOperator`. (templated)
     """
 
     template_fields: Sequence[str] = ("source", "tables", *MzShareOperator.template_fields)
@@ -68,17 +68,19 @@ class CreateTableFromSourceOperator(_CreateOperator):
     :param options: ``{"on_decode_error": "stop", "retain_history": "7 days"}``; ``text_columns`` and
         ``exclude_columns``, as ``"a, b"`` or ``["a", "b"]``, where the source has columns of its own. (templated)
     :param envelope: ``none``: each record is a row. ``upsert``: a record sets the row of its key, and one without a
-        value takes it away. Then the key is among the columns, by ``include`` or ``key_columns``. (templated)
+        value takes it away. Then the key is among the columns, by ``include`` or ``key_columns``. ``debezium``: a
+        record says how a row has changed; the key is ``primary_key`` or ``key_columns``. (templated)
     :param key_format: how the key is decoded; default: it is text, or bytes where ``format`` is that. (templated)
     :param key_columns: columns that the key is decoded into, written as ``columns`` are; they come before those of
         ``include``, which has no ``key`` then. (templated)
+    :param primary_key: of ``debezium``: which of ``columns`` make the key, ``"region, id"`` or a list. (templated)
     :param inline_errors: of ``upsert``: the name of a column that says why a record's value cannot be decoded;
         default: such records are in the table's errors. (templated)
     """
 
     template_fields: Sequence[str] = (
         "table", "source", "columns", "format", "include", "reference", "snapshot", "options", "envelope", "key_format",
-        "key_columns", "inline_errors", *MzShareOperator.template_fields,
+        "key_columns", "primary_key", "inline_errors", *MzShareOperator.template_fields,
     )  # fmt: skip
 
     def __init__(
@@ -94,6 +96,7 @@ class CreateTableFromSourceOperator(_CreateOperator):
         envelope: str = "none",
         key_format: str | None = None,
         key_columns: Columns = (),
+        primary_key: str | Sequence[str] = (),
         inline_errors: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -101,7 +104,7 @@ class CreateTableFromSourceOperator(_CreateOperator):
         self.table, self.columns, self.format, self.include = table, columns, format, include
         self.reference, self.snapshot, self.options = reference, snapshot, options
         self.envelope, self.key_format, self.key_columns = envelope, key_format, key_columns
-        self.inline_errors = inline_errors
+        self.primary_key, self.inline_errors = primary_key, inline_errors
 
     def perform(self, context: Context) -> list[str]:
         definition = {
@@ -115,6 +118,7 @@ class CreateTableFromSourceOperator(_CreateOperator):
             "envelope": self.envelope,
             "key_format": self.key_format,
             "key_columns": self.key_columns,
+            "primary_key": self.primary_key,
             "inline_errors": self.inline_errors,
         }
         return self.create(context, [definition])

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.core.schema import TICK, system_names
-from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
+from airflow_provider_mzshare.envelopes.base import CLEARS, DELETES, MARKS, KeyedEnvelope, as_change_envelope
 from airflow_provider_mzshare.storage.comparison import DIFFERS, DOUBLE, MISSING, NOT_UPSTREAM, place_words
+from airflow_provider_mzshare.storage.fanout.events import as_errors
 from airflow_provider_mzshare.storage.fanout.hashing import Lanes, RowHash, hash_rows
 
 PENDING_ROWS = 500_000
@@ -132,8 +133,8 @@ class Fold(Protocol):
 
     def add(self, events: Sequence[pa.RecordBatch]) -> None: ...
 
-    def end_ticks(self) -> None:
-        """All events of the ticks so far were given."""
+    def end_ticks(self) -> pa.RecordBatch | None:
+        """All events of the ticks so far were given. Returns those that are error rows, if the fold can tell."""
         ...
 
     def found(self) -> Keyed:
@@ -157,8 +158,9 @@ class LastEvents:
         if sum(part.size for part in self._pending) > max(PENDING_ROWS, self._last.size // 2):
             self._fold()
 
-    def end_ticks(self) -> None:
+    def end_ticks(self) -> pa.RecordBatch | None:
         """Ticks are part of the order."""
+        return None
 
     def found(self) -> Keyed:
         self._fold()
@@ -186,25 +188,38 @@ class OwnFold:
     is_spread = True
 
     def __init__(self, envelope: KeyedEnvelope, measures: Measures, schema: pa.Schema) -> None:
-        self._envelope, self._measures = envelope, measures
-        self._rows: pa.Table = schema.empty_table()
+        """:param schema: of the events."""
+        self._envelope, self._measures, self._schema = envelope, measures, schema
+        self._rows: pa.Table = pa.schema([each for each in schema if each.name not in MARKS]).empty_table()
         self._pending: list[pa.Table] = []
 
     def add(self, events: Sequence[pa.RecordBatch]) -> None:
         self._pending += [pa.Table.from_batches([batch]) for batch in events]
 
-    def end_ticks(self) -> None:
+    def end_ticks(self) -> pa.RecordBatch | None:
         if not self._pending:
-            return
+            return None
         keys, names = self._measures.keys, self._rows.schema.names
         order = [(name, "ascending") for name in system_names(names)]
         # Events of an older spec have fewer columns.
-        shape = self._rows.schema.empty_table().append_column(DELETES, pa.array([], pa.bool_()))
+        shape = self._schema.empty_table()
         events = pa.concat_tables([shape, *self._pending], promote_options="default").sort_by(order)
-        mine = np.isin(self._keys_of(self._rows), self._keys_of(events))
+        change = as_change_envelope(self._envelope)
+        if change is not None and any(events.column(CLEARS).to_pylist()):
+            mine = np.ones(self._rows.num_rows, np.bool_)
+        else:
+            mine = np.isin(self._keys_of(self._rows), self._keys_of(events))
         others, before = (self._rows.filter(pa.array(chosen)) for chosen in (~mine, mine))
-        after = self._envelope.fold(events, before, keys).select(names)
-        self._rows, self._pending = pa.concat_tables([others, after]).combine_chunks(), []
+        refused = None
+        if change is None:
+            after = self._envelope.fold(events, before, keys)
+        else:
+            after, numbers = change.settle(events, before, keys)
+            found = events.take(pa.array(list(numbers), pa.int64()))
+            refused = as_errors(found, list(numbers.values()), self._measures.place)
+        self._rows = pa.concat_tables([others, after.select(names)]).combine_chunks()
+        self._pending = []
+        return refused
 
     def found(self) -> Keyed:
         self.end_ticks()

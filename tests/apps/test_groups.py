@@ -55,6 +55,7 @@ def executor(spark: SparkSession, log: Log, root: Path, source: KafkaReader) -> 
         check_identity=lambda: None,
         reader=source,
         states=KeyStates(root.with_name("keys")),
+        lanes=lambda: 1,
         backfill=True,
     )
     yield made

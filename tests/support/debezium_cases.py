@@ -149,7 +149,8 @@ class _Making:
     def _step(self, key: dict[str, Any], value: bytes) -> Step:
         written: bytes | None = self._written({name: key[name] for name in self._key_names})
         if self._shape.primary_key:
-            written = self._dice.choice((None, b"{", written))
+            own = self._written({name: key[name] for name in self._shape.primary_key})
+            written = self._dice.choice((None, b"{", written, own))
         elif self._dice.random() < self._bad:
             written = self._dice.choice(_BAD_KEYS)
         return Step(self._dice.randrange(self._partitions), written, value, self._dice.choice((0, 0, 0, 1, 3)))

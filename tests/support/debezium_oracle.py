@@ -91,7 +91,10 @@ def _change(shape: DebeziumShape, record: Record, tick: int) -> Change:
     told = None if record.value is None else _payload(keyed_oracle._json(keyed_oracle._text(record.value)))
     if told is None:
         # After a deletion; on a compacted topic it can be all that is left of it.
-        return Nothing() if shape.primary_key else Removes(_record_key(shape, record.key))
+        if not shape.primary_key:
+            return Removes(_record_key(shape, record.key))
+        own = _own_key(shape, record.key)
+        return Nothing() if own is None else Removes(own)
     op = told.get("op")
     for name in ("before", "after"):
         if told.get(name) is not None and type(told[name]) is not dict:
@@ -99,7 +102,7 @@ def _change(shape: DebeziumShape, record: Record, tick: int) -> Change:
     if op == "t":
         return RemovesAll()
     if op == "d":
-        return Removes(_key_of(shape, record, told.get("before")))
+        return Removes(_key_gone(shape, record, told.get("before")))
     if op not in SETS:
         raise Bad(f"op {op!r}")
     after = told.get("after")
@@ -142,6 +145,29 @@ def _key_of(shape: DebeziumShape, record: Record, fields: Any) -> Key:
     if fields is None:
         raise Bad("no row with the key")
     return _fields(fields, shape.typed_key)
+
+
+def _key_gone(shape: DebeziumShape, record: Record, before: Any) -> Key:
+    """A deletion that does not say the row may say it by its own key."""
+    try:
+        return _key_of(shape, record, before)
+    except Bad:
+        own = _own_key(shape, record.key) if shape.primary_key else None
+        if own is None:
+            raise
+        return own
+
+
+def _own_key(shape: DebeziumShape, raw: bytes | None) -> Key | None:
+    """The columns that the statement names, if the record's key has them all."""
+    try:
+        return (
+            None
+            if raw is None
+            else _fields(_payload(keyed_oracle._json(keyed_oracle._text(raw))) or {}, shape.typed_key)
+        )
+    except Bad:
+        return None
 
 
 def _record_key(shape: DebeziumShape, raw: bytes | None) -> Key:

@@ -71,7 +71,7 @@ class DrivenIngestion:
 
     def __init__(self, catalog: Catalog, root: str, source_id: ItemId, records: Records, job: JobId) -> None:
         self.store = CatalogTickStore(catalog, source_id)
-        self._records = records
+        self._records, self.lanes = records, 1
         self._holder = self.store.claim(job, stood_still=self.store.lease())
         self.commits = TickCommits(
             self.store,
@@ -80,6 +80,7 @@ class DrivenIngestion:
             root=root,
             place=PARTITIONED,
             states=KeyStates(Path(f"{root}-keys")),
+            lanes=lambda: self.lanes,
         )
 
     def mint(self, upper: Position) -> Tick:
@@ -121,6 +122,7 @@ class DrivenBackfill:
             root=root,
             place=PARTITIONED,
             states=KeyStates(Path(f"{root}-keys")),
+            lanes=lambda: 1,
         )
 
     def run(self) -> list[tuple[int, int]]:

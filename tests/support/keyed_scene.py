@@ -102,9 +102,10 @@ class KeyedScene:
     def read(self, name: str = "t", *, tick: int | None = None, errors: bool = False) -> pa.Table:
         return read_table(self.catalog, self.root, name, Query(errors=errors, with_system_columns=True), tick=tick)
 
-    def check_state(self, state: State, name: str = "t", *, tick: int | None = None) -> None:
+    def check_state(self, state: State, name: str = "t", *, tick: int | None = None, texts: bool = True) -> None:
+        """:param texts: also what errors say."""
         check_rows(self.case.shape, state, self.read(name, tick=tick))
-        check_errors(state, self.read(name, tick=tick, errors=True))
+        check_errors(state, self.read(name, tick=tick, errors=True), texts=texts)
 
     def verify(self, table_id: ItemId, *, everything: bool = False) -> Verified:
         table = self.table(table_id)

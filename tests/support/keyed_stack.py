@@ -68,16 +68,21 @@ def states_of(stack: Stack, source_id: ItemId, table: KeyedTable) -> dict[int, S
 
 
 def check_keyed(stack: Stack, source_id: ItemId, table: KeyedTable) -> int:
-    """Rows and errors as of every tick that the table can be read at; how many these are. The newest one must be."""
+    """Rows and errors as of every tick that the table can be read at; the newest of these."""
+    return check_states(stack, table, states_of(stack, source_id, table))
+
+
+def check_states(stack: Stack, table: KeyedTable, states: Mapping[int, State], *, texts: bool = True) -> int:
+    """:param texts: also what errors say."""
     compared = 0
-    for number, state in states_of(stack, source_id, table).items():
+    for number, state in states.items():
         try:
             with stack.catalog.read() as session:
                 point = reads.table_read_point(session, stack.table(table.name).id, tick=number)
         except NotReadable:
             continue
         check_rows(table.shape, state, stack._read(point, "data"))
-        check_errors(state, stack._read(point, "errors"))
+        check_errors(state, stack._read(point, "errors"), texts=texts)
         compared = number
     with stack.catalog.read() as session:
         assert reads.table_read_point(session, stack.table(table.name).id).tick == compared

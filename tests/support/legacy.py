@@ -50,12 +50,14 @@ KEYED = TableSpec(
     envelope="upsert",
     inline_errors="why",
 )
+CHANGED = TableSpec(reference="orders", format="json", columns=COLUMNS, primary_key=("id",), envelope="debezium")
 SHAPES = {
     "json": JSON,
     "untyped": TableSpec(reference="orders", format="json"),
     "text": TableSpec(reference="orders", format="text", include=(Include(what="key", name="key"),)),
     "bytes": TableSpec(reference="orders", format="bytes", include=(Include(what="offset", name="o"),)),
     "keyed": KEYED,
+    "changed": CHANGED,
 }
 BIDS = TableSpec(
     reference="bids",

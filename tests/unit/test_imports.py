@@ -22,7 +22,7 @@ sys.meta_path.insert(0, Refuse())
 """
 
 ALLOWED_IN_FANOUT = {"pyarrow", "numpy", *sys.stdlib_module_names}
-OPTIONAL_IN_FANOUT = {"fastjson.py": "msgspec"}
+OPTIONAL_IN_FANOUT = {"fastjson.py": "msgspec", "json_changes.py": "msgspec"}
 """Used where it is installed, and done without elsewhere."""
 
 

@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_mzshare.connectors.base import Records, Upstream
 from airflow_provider_mzshare.connectors.places import Lane
 from airflow_provider_mzshare.control.lifecycle.key_facts import KeyFacts
 from airflow_provider_mzshare.control.lifecycle.progress import Progress
 from airflow_provider_mzshare.control.lifecycle.record_check import RecordCheck
-from airflow_provider_mzshare.control.lifecycle.upstream_parts import PART_OFFSETS, cut
+from airflow_provider_mzshare.control.lifecycle.upstream_parts import PART_OFFSETS, Parts, cut
 from airflow_provider_mzshare.control.lifecycle.verifiable import Scope, Segment
 from airflow_provider_mzshare.control.lifecycle.verified import KeyDiffers, Verified
 from airflow_provider_mzshare.storage.comparison import Sums
@@ -41,6 +42,23 @@ Range = tuple[Segment, int, int]
 """``[lower, upper)`` of a segment."""
 
 
+class _Part(NamedTuple):
+    """Records of a segment, decoded. :param ends: of what was read."""
+
+    segment: Segment
+    ends: tuple[int, int]
+    decoded: Parts
+
+    @property
+    def lane(self) -> Lane:
+        return self.segment.partition
+
+    @property
+    def without_data(self) -> _Part:
+        """The events were given to the fold."""
+        return self._replace(decoded={**self.decoded, "data": []})
+
+
 class KeyCheck(RecordCheck):
     """Error rows are compared by their places, as those of any table."""
 
@@ -57,10 +75,16 @@ class KeyCheck(RecordCheck):
     def run(self, reader: Records, upstream: Upstream) -> str | None:
         fold = self._new_fold()
         for ranges in self._rounds(in_order=fold.in_order):
-            for segment, lower, upper in ranges:
-                for events in self._events(segment, lower, upper, reader, upstream):
-                    fold.add(events)
-            fold.end_ticks()
+            held: list[_Part] = []
+            for part in self._parts(ranges, reader):
+                fold.add([self._facts.numbered(each, part.lane, self._scope.place) for each in part.decoded["data"]])
+                if fold.in_order:
+                    held.append(part.without_data)
+                else:
+                    self._compare_errors(part, None, reader, upstream)
+            refused = fold.end_ticks()
+            for part in held:
+                self._compare_errors(part, refused, reader, upstream)
         self._rows = self._stored()
         self._compare_keys(fold, reader, upstream)
         reasons = [self._lost_keys(), self._lost_rows()]
@@ -71,7 +95,7 @@ class KeyCheck(RecordCheck):
         envelope = member.keyed_envelope
         if getattr(envelope, "last_record_counts", False):
             return LastEvents(self._measures, member.events_schema)
-        return OwnFold(envelope, self._measures, member.schema)
+        return OwnFold(envelope, self._measures, member.events_schema)
 
     def _rounds(self, *, in_order: bool) -> Iterator[Sequence[Range]]:
         """What is read before the fold goes on: a segment of a lane, or some ticks of all lanes."""
@@ -95,16 +119,45 @@ class KeyCheck(RecordCheck):
                 read = position
                 yield number
 
-    def _events(
-        self, segment: Segment, lower: int, upper: int, reader: Records, upstream: Upstream
-    ) -> Iterator[Sequence[pa.RecordBatch]]:
-        """The events of a range, in parts; its error rows are compared meanwhile."""
-        by_spec, place = self._by_version[segment.version], self._scope.place
-        batches = reader.read(segment.partition, lower, upper)
-        for begin, end, records in cut(batches, lower, upper, place.counted):
-            decoded = by_spec.decode(records)
-            self._compare(segment, (begin, end), {**decoded, "data": []}, [], reader, upstream)
-            yield [self._facts.numbered(events, segment.partition, place) for events in decoded["data"]]
+    def _parts(self, ranges: Sequence[Range], reader: Records) -> Iterator[_Part]:
+        """What is read at once, and decoded."""
+        for segment, lower, upper in ranges:
+            by_spec = self._by_version[segment.version]
+            batches = reader.read(segment.partition, lower, upper)
+            for begin, end, records in cut(batches, lower, upper, self._scope.place.counted):
+                yield _Part(segment, (begin, end), by_spec.decode(records))
+
+    def _compare_errors(self, part: _Part, refused: pa.RecordBatch | None, reader: Records, upstream: Upstream) -> None:
+        """:param refused: error rows that only the rows of their keys could tell."""
+        wanted = list(part.decoded["errors"])
+        if refused is not None:
+            wanted.append(self._surely_refused(part, self._within(part, refused), reader, upstream))
+        self._compare(part.segment, part.ends, {"data": [], "errors": wanted}, [], reader, upstream)
+
+    def _within(self, part: _Part, rows: pa.RecordBatch) -> pa.RecordBatch:
+        place, (begin, end) = self._scope.place, part.ends
+        counted = rows.column(place.column(place.counted).name)
+        chosen = pc.and_(pc.greater_equal(counted, begin), pc.less(counted, end))
+        if place.lane is not None:
+            chosen = pc.and_(chosen, pc.equal(rows.column(place.column(place.lane).name), part.lane))
+        return rows.filter(chosen)
+
+    def _surely_refused(
+        self, part: _Part, refused: pa.RecordBatch, reader: Records, upstream: Upstream
+    ) -> pa.RecordBatch:
+        """A record may only seem to have no row, because compaction has removed what made the row."""
+        if not refused.num_rows or not (excuse := self._explain(reader, upstream)):
+            return refused
+        names = list(self._scope.place.names)
+        there = {
+            tuple(row.values())
+            for batch in self._errors.between(part.lane, *part.ends)
+            for row in batch.select(names).to_pylist()
+        }
+        kept = pa.array([tuple(row.values()) in there for row in refused.select(names).to_pylist()], pa.bool_())
+        if not pc.all(kept).as_py():
+            self._why = excuse
+        return refused.filter(kept)
 
     def _stored(self) -> Keyed:
         """One part after the other: only their numbers are kept."""

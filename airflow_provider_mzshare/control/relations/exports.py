@@ -51,7 +51,7 @@ def _records_of(kind: str, title: str) -> Relation:
     columns = (
         Column("id", "the table"),
         Column("topic", "the topic that feeds it"),
-        Column("envelope_type", "`none` or `upsert`"),
+        Column("envelope_type", "`none`, `upsert` or `debezium`"),
         Column("key_format", "`json`, `text` or `bytes`, if it includes the key"),
         Column("value_format", "`json`, `text` or `bytes`"),
     )

@@ -52,9 +52,11 @@ def key_columns(d: Dialect, spec: str) -> str:
     """
     changing = ", ".join(f"'{each.name}'" for each in ENVELOPES.all() if not each.appends)
     own = f"CASE WHEN {d.field(spec, 'format')} = '{NATIVE}' THEN {d.part(spec, 'details', 'keys')} END"
+    empty = d.document("'[]'")
+    named = f"NULLIF({d.part(spec, 'primary_key')}, {empty})"
     decoded = d.texts(spec, "key_columns", "name")
     whole = d.texts(spec, "include", "name", what="key")
-    listed = f"COALESCE({own}, {decoded}, {whole})"
+    listed = f"COALESCE({own}, {named}, {decoded}, {whole})"
     return f"CASE WHEN {d.field(spec, 'envelope')} IN ({changing}) THEN {listed} END"
 
 
@@ -132,7 +134,7 @@ OBJECTS = (
             _NAME,
             Column("type", "`kafka`, `load-generator`, `subsource` or `progress`"),
             Column("connection_id", "the name of the Airflow connection; NULL if the source needs none"),
-            Column("envelope_type", "`none` or `upsert` for an old-style source that has the rows itself; else NULL"),
+            Column("envelope_type", "`none`, `upsert` or `debezium`: of an old-style source that has the rows itself"),
             Column("key_format", "for such a source: `json`, `text` or `bytes`, if it includes the key"),
             Column("value_format", "for such a source: `json`, `text` or `bytes`"),
             _SQL,

@@ -16,9 +16,10 @@ from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.names import check_name
 from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, RESERVED, TICK
+from airflow_provider_mzshare.envelopes.base import wraps_rows
 from airflow_provider_mzshare.envelopes.registry import ENVELOPES, envelope_named
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
-from airflow_provider_mzshare.formats.registry import any_of, format_named, sql_word, words_with_columns
+from airflow_provider_mzshare.formats.registry import FORMATS, any_of, format_named, sql_word, words_with_columns
 
 _NOT_IN_DELTA = frozenset(" ,;{}()\n\t=")
 MAX_COLUMNS = 1_000
@@ -26,6 +27,9 @@ MAX_REFERENCE_PARTS = 3
 INLINE = "VALUE DECODING ERRORS = INLINE"
 _INSTEAD_IN_KEYS = {"real": "numeric", "double": "numeric", "jsonb": "text"}
 """Types that no key may have: -0 equals 0 and NaN has many forms, and so have numbers in JSON."""
+_KEY_OF_CHANGES = (
+    "PRIMARY KEY (column, …) NOT ENFORCED in the column list, or INCLUDE KEY (column type, …) with KEY FORMAT JSON"
+)
 _ADVICE = {
     "key_columns": "; leave one of them out",
     "inline_errors": "; INLINE AS gives the column of errors another name",
@@ -64,10 +68,12 @@ def check_output(output: values.Output) -> None:
     _check_types(output)
     _check_key(output)
     check_columns(output, has_record=not decoder.own_columns)
+    if output.primary_key:
+        _check_primary_key(output)
     if output.envelope != DEFAULT_ENVELOPE:
         _check_envelope(output)
     if output.inline_errors is not None and envelope_named(output.envelope).appends:
-        keyed = [envelope_word(each.name) for each in ENVELOPES.all() if not each.appends]
+        keyed = [envelope_word(each.name) for each in ENVELOPES.all() if not each.appends and not wraps_rows(each)]
         instead = f"with ENVELOPE {envelope_word(output.envelope)}, what cannot be decoded is in the table's errors"
         raise Misfit(f"{INLINE} needs ENVELOPE {any_of(keyed)}; {instead}", Clause("inline_errors"))
 
@@ -119,8 +125,10 @@ def _check_envelope(output: values.Output) -> None:
     """The table has what its envelope needs. Where the columns are the upstream's own, the key is its reference's."""
     envelope, word = envelope_named(output.envelope), envelope_word(output.envelope)
     included = [item.what for item in output.include]
-    if output.key_columns or format_named(output.format).own_columns:
+    if output.key_columns or output.primary_key or format_named(output.format).own_columns:
         included.append("key")
+    if wraps_rows(envelope):
+        _check_wrapped(output, word)
     if missing := envelope.lacks(format=output.format, include=included):
         raise Misfit(f"ENVELOPE {word} needs {missing}", Clause("envelope"))
     if envelope.appends:
@@ -134,6 +142,47 @@ def _check_envelope(output: values.Output) -> None:
     for number, item in enumerate(output.include):
         if item.what == "key" and (why := unfit_for_key(item.name, key_type(output))):
             raise Misfit(why, Clause("include", number))
+
+
+def _check_wrapped(output: values.Output, word: str) -> None:
+    """The envelope has the row inside of the value: so the row has columns, and its key is some of them."""
+    for clause, name in (("key_format", output.key_format), ("format", output.format)):
+        if name and not format_named(name).takes_changes:
+            known = any_of([each.upper() for each in FORMATS if format_named(each).takes_changes])
+            words = f"{'KEY ' if clause == 'key_format' else ''}FORMAT {known}"
+            raise Misfit(
+                f"ENVELOPE {word} needs {words}", Clause("key_format" if clause == "key_format" else "envelope")
+            )
+    if not output.columns:
+        raise Misfit(f"ENVELOPE {word} needs a column list: the columns of the table upstream", Clause("envelope"))
+    whole = [number for number, item in enumerate(output.include) if item.what == "key"]
+    if whole:
+        wrong = f"with ENVELOPE {word} the key is columns: {_KEY_OF_CHANGES}"
+        raise Misfit(wrong, Clause("include", whole[0]))
+    if output.inline_errors is not None:
+        wrong = f"{INLINE} does not go with ENVELOPE {word}: what cannot be decoded is in the table's errors"
+        raise Misfit(wrong, Clause("inline_errors"))
+
+
+def _check_primary_key(output: values.Output) -> None:
+    """Only an envelope that has the row inside of the value takes the key from there."""
+    if not wraps_rows(envelope_named(output.envelope)):
+        wrapping = any_of([envelope_word(each.name) for each in ENVELOPES.all() if wraps_rows(each)])
+        appends = envelope_named(output.envelope).appends
+        instead = "there is no key" if appends else "the key is INCLUDE KEY"
+        wrong = f"PRIMARY KEY needs ENVELOPE {wrapping}; with ENVELOPE {envelope_word(output.envelope)} {instead}"
+        raise Misfit(wrong, Clause("primary_key"))
+    if output.key_columns:
+        raise Misfit("the key is given twice: by PRIMARY KEY and by INCLUDE KEY", Clause("key_columns", 0, "name"))
+    types = {column.name: column.type for column in output.columns}
+    for number, name in enumerate(output.primary_key):
+        clause = Clause("primary_key", number)
+        if name not in types:
+            raise Misfit(f"PRIMARY KEY: there is no column {name} in the list", clause)
+        if name in output.primary_key[:number]:
+            raise Misfit(f"PRIMARY KEY names column {name} twice", clause)
+        if why := unfit_for_key(name, types[name]):
+            raise Misfit(why, clause)
 
 
 def key_type(output: values.Output) -> str:

@@ -15,6 +15,28 @@ class ColumnGrammar(Reader):
     def _read_column(self) -> exp.Expr:
         return exp.ColumnDef(this=self._read_identifier("a column name"), kind=self._read_type())
 
+    def _read_columns(self, node: exp.Expr, clause: str = "expressions") -> None:
+        """``(column type, … [, PRIMARY KEY (column, …) NOT ENFORCED])``, if there is a list."""
+        if not self._match(TokenType.L_PAREN, advance=False):
+            return
+        columns: list[exp.Expr] = []
+        keys: list[exp.Expr] = []
+        self._read_list(lambda: self._read_column_or_key(columns, keys))
+        node.set(clause, columns)
+        if keys:
+            node.set("primary_key", keys[0])
+
+    def _read_column_or_key(self, columns: list[exp.Expr], keys: list[exp.Expr]) -> None:
+        if keys:
+            self.raise_error("PRIMARY KEY comes last in the column list, and once")
+        start = self._curr
+        if columns and self._match(TokenType.PRIMARY_KEY):
+            key = self._read_list(lambda: self._read_identifier("a column name"))
+            self._read_words("NOT", "ENFORCED")
+            keys.append(exp.Tuple(expressions=key).update_positions(start))
+        else:
+            columns.append(self._read_column())
+
     def _read_type(self) -> exp.Expr:
         start = self._curr
         spelling = self._read_type_words()

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.column_grammar import ColumnGrammar
-from airflow_provider_mzshare.envelopes.registry import envelope_words, planned_words
+from airflow_provider_mzshare.envelopes.registry import envelope_words
 from airflow_provider_mzshare.formats.registry import sql_words
 
 FORMATS_LATER = ("AVRO", "CSV", "PROTOBUF", "REGEX")
@@ -23,7 +23,7 @@ class DecodingGrammar(ColumnGrammar):
         self._read_formats(node)
         node.set("include", self._read_includes())
         if self._match_text_seq("ENVELOPE"):
-            node.set("envelope", self._read_placed("ENVELOPE", envelope_words(), planned_words()))
+            node.set("envelope", self._read_placed("ENVELOPE", envelope_words(), ()))
             if self._match(TokenType.L_PAREN):
                 node.set("inline", self._read_inline())
         clauses = ("format", "include", "envelope")

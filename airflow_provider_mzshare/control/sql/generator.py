@@ -30,6 +30,14 @@ def _list(generator: Generator, items: list[exp.Expr] | None) -> str:
     return f" ({_csv(generator, items)})" if items else ""
 
 
+def _columns(generator: Generator, node: exp.Expr, clause: str) -> str:
+    """The column list, with the key that is named in it."""
+    columns = [generator.sql(column) for column in node.args.get(clause) or ()]
+    if key := node.args.get("primary_key"):
+        columns.append(f"PRIMARY KEY ({_csv(generator, key.expressions)}) NOT ENFORCED")
+    return f" ({', '.join(columns)})" if columns else ""
+
+
 def _with(generator: Generator, node: exp.Expr) -> str:
     settings = node.args.get("settings")
     return f" WITH ({_csv(generator, settings)})" if settings else ""
@@ -78,7 +86,7 @@ def _decoding(generator: Generator, node: exp.Expr) -> str:
 
 
 def _create_source(generator: Generator, node: nodes.CreateSource) -> str:
-    text = f"{_head('CREATE SOURCE', generator, node)}{_list(generator, node.args.get('columns'))}"
+    text = f"{_head('CREATE SOURCE', generator, node)}{_columns(generator, node, 'columns')}"
     text += f" FROM {node.text('kind')}"
     if connection := generator.sql(node, "connection"):
         text += f" CONNECTION {connection}"
@@ -93,7 +101,7 @@ def _create_source(generator: Generator, node: nodes.CreateSource) -> str:
 
 
 def _create_table(generator: Generator, node: nodes.CreateTable) -> str:
-    text = f"{_head('CREATE TABLE', generator, node)}{_list(generator, node.expressions)}"
+    text = f"{_head('CREATE TABLE', generator, node)}{_columns(generator, node, 'expressions')}"
     text += f" FROM SOURCE {generator.sql(node, 'source')}"
     if reference := generator.sql(node, "reference"):
         text += f" (REFERENCE {reference})"

@@ -57,7 +57,7 @@ class CreateSource(exp.Expression):
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True, "exists": False, "kind": True, "connection": False, "variant": False, "expressions": False,
         "settings": False, "columns": False, "key_format": False, "format": False, "include": False, "envelope": False,
-        "inline": False, "outputs": False, "progress": False,
+        "inline": False, "outputs": False, "progress": False, "primary_key": False,
     }  # fmt: skip
 
 
@@ -66,7 +66,7 @@ class CreateTable(exp.Expression):
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True, "exists": False, "expressions": False, "source": True, "reference": False, "key_format": False,
-        "format": False, "include": False, "envelope": False, "inline": False, "settings": False,
+        "format": False, "include": False, "envelope": False, "inline": False, "settings": False, "primary_key": False,
     }  # fmt: skip
 
 

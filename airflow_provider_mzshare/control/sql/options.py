@@ -90,6 +90,10 @@ def _given_boolean(option: Option, given: Any, model: type[BaseModel]) -> Option
 
 
 def _given_names(option: Option, given: Any, model: type[BaseModel]) -> OptionValue:
+    return given_names(given)
+
+
+def given_names(given: Any) -> tuple[str, ...]:
     """``"a, b"`` or ``["a", "b"]``: names as they are, without quotes."""
     listed = given.split(",") if isinstance(given, str) else given
     names = tuple(name for one in listed if (name := str(one).strip()))

@@ -46,7 +46,7 @@ def column_definitions(columns: Sequence[ColumnSpec]) -> list[exp.Expr]:
 
 
 def add_decoding(node: exp.Expr, output: values.Output, *, marked: bool = False) -> None:
-    """The clauses FORMAT, INCLUDE and ENVELOPE.
+    """The clauses FORMAT, INCLUDE and ENVELOPE, and the key of the column list.
 
     :param marked: print ENVELOPE also where it is the default and there is no FORMAT.
     """
@@ -56,6 +56,8 @@ def add_decoding(node: exp.Expr, output: values.Output, *, marked: bool = False)
     node.set("include", [*_key_columns(output.key_columns), *map(_include, output.include)])
     if output.envelope != DEFAULT_ENVELOPE or (marked and word is None):
         node.set("envelope", envelope_word(output.envelope))
+    if output.primary_key:
+        node.set("primary_key", exp.Tuple(expressions=[identifier(name) for name in output.primary_key]))
     if output.inline_errors is not None:
         node.set("inline", nodes.Inline(alias=_alias(output.inline_errors, values.INLINE_COLUMN)))
 

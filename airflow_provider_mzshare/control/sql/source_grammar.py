@@ -22,12 +22,13 @@ ALTERATIONS = ("SET", "RESET", "RENAME TO", "ADD SUBSOURCE", "DROP SUBSOURCE", "
 
 class SourceGrammar(LegacyGrammar):
     def _read_create_source(self, name: exp.Table, exists: bool) -> exp.Expr:
-        columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
+        node = nodes.CreateSource(this=name, exists=exists)
+        self._read_columns(node, "columns")
         self._read_words("FROM")
         kinds = kinds_by_words()
         later = [words for words in SOURCE_KINDS_LATER if words not in kinds]
         kind = kinds[self._read_known("source kind", kinds, later)]
-        node = nodes.CreateSource(this=name, exists=exists, kind=kind.words, columns=columns)
+        node.set("kind", kind.words)
         self._read_upstream(node, kind)
         instead = self._read_old_clauses(node)
         node.set("settings", self._read_with({**self._source_settings(), **self._path_options()}, *instead))

@@ -31,18 +31,17 @@ def column_specs(columns: Sequence[exp.Expr]) -> tuple[ColumnSpec, ...]:
 def place_of(node: exp.Expr, columns: Sequence[exp.Expr], clause: Clause) -> exp.Expr:
     """Where a clause stands in the text."""
     found: exp.Expr = node
-    if clause.name == "columns":
-        column = columns[clause.index or 0]
+    if clause.name in ("columns", "key_columns"):
+        column = (columns if clause.name == "columns" else _key_columns(node))[clause.index or 0]
         found = column.args["kind"] if clause.part == "type" else column.this
     elif clause.name == "include":
         item = _whole(node)[clause.index or 0]
         found = (clause.part and item.args.get("alias")) or item
-    elif clause.name == "key_columns":
-        column = _key_columns(node)[clause.index or 0]
-        found = column.args["kind"] if clause.part == "type" else column.this
     elif clause.name == "inline_errors":
         item = node.args["inline"]
         found = (clause.part and item.args.get("alias")) or item
+    elif clause.name == "primary_key":
+        found = node.args["primary_key"] if clause.index is None else _primary_key(node)[clause.index]
     elif clause.name in ("key_format", "envelope"):
         found = node.args[clause.name]
     return found
@@ -55,6 +54,11 @@ def _whole(node: exp.Expr) -> list[nodes.Include]:
 
 def _key_columns(node: exp.Expr) -> list[exp.Expr]:
     return [column for item in node.args.get("include") or () for column in item.expressions]
+
+
+def _primary_key(node: exp.Expr) -> list[exp.Expr]:
+    key = node.args.get("primary_key")
+    return list(key.expressions) if key else []
 
 
 class TableBinding(Binding):
@@ -103,6 +107,7 @@ class TableBinding(Binding):
             key_format=node.text("key_format").lower() or None,
             key_columns=column_specs(_key_columns(node)),
             inline_errors=_name(inline, values.INLINE_COLUMN) if inline else None,
+            primary_key=tuple(name.name for name in _primary_key(node)),
         )
 
     # ── options ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -18,19 +18,18 @@ REFERENCE_PARTS = "database.schema.name"
 
 class TableGrammar(DecodingGrammar, ObjectGrammar, OptionGrammar):
     def _read_create_table(self, name: exp.Table, exists: bool) -> exp.Expr:
-        columns = self._read_list(self._read_column) if self._match(TokenType.L_PAREN, advance=False) else []
+        node = nodes.CreateTable(this=name, exists=exists)
+        self._read_columns(node)
         if self._match_text_seq("FROM", "WEBHOOK", advance=False):
             self.raise_error("FROM WEBHOOK is not supported yet; use FROM SOURCE")
         if not self._match_text_seq("FROM", "SOURCE"):
-            self._expected("FROM SOURCE" if columns else "a column list or FROM SOURCE")
-        source = self._read_name("a source name")
-        reference = None
+            self._expected("FROM SOURCE" if node.expressions else "a column list or FROM SOURCE")
+        node.set("source", self._read_name("a source name"))
         if self._match(TokenType.L_PAREN):
             self._read_words("REFERENCE")
             self._match(TokenType.EQ)
-            reference = self._read_reference()
+            node.set("reference", self._read_reference())
             self._read_symbol(TokenType.R_PAREN, ")")
-        node = nodes.CreateTable(this=name, exists=exists, expressions=columns, source=source, reference=reference)
         instead = self._read_decoding(node)
         node.set("settings", self._read_with(self._readers(TABLE_OPTIONS.values()), *instead))
         return node

@@ -39,6 +39,7 @@ class Output:
     key_format: str | None = None
     key_columns: tuple[ColumnSpec, ...] = ()
     inline_errors: str | None = None
+    primary_key: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, found: TableSpec | CreateTable) -> Output:
@@ -82,6 +83,7 @@ class CreateTable:
     key_format: str | None = None
     key_columns: tuple[ColumnSpec, ...] = ()
     inline_errors: str | None = None
+    primary_key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         usual = TableSpec.model_fields

@@ -73,6 +73,7 @@ class Groups:
             root=root,
             states=states,
             check_identity=lambda: upstream.check_identity(self._identity),
+            lanes=lambda: len(upstream.describe().partitions),
             reader=self._reader,
             backfill=True,
         )

@@ -69,6 +69,7 @@ class Ticking:
             root=root,
             states=indexing.states,
             check_identity=lambda: upstream.check_identity(self._identity),
+            lanes=lambda: len(upstream.describe().partitions),
             reader=reader,
         )
         self._settings, self._announced = store.settings(), False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +19,18 @@ import pyarrow.parquet as pq
 
 from airflow_provider_mzshare.core.schema import TICK, system_names
 from airflow_provider_mzshare.core.ticklog.keyed_commits import what_to_put
-from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
+from airflow_provider_mzshare.envelopes.base import (
+    CLEARS,
+    KEPT,
+    MARKS,
+    ChangeEnvelope,
+    KeyedEnvelope,
+    Settled,
+    as_change_envelope,
+)
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.commit import Content, FileWritten
+from airflow_provider_mzshare.storage.collections.rows import snapshot_of
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, Lanes, hash_rows, hash_table, row_hash
 
@@ -41,6 +51,8 @@ class Changes:
     before: pa.Table
     after: pa.Table
     hash: int
+    refused: Mapping[int, str] = field(default_factory=dict)
+    """Events that change nothing, by their numbers, and why."""
 
     @property
     def have_effect(self) -> bool:
@@ -104,7 +116,8 @@ class KeyEvents(Content):
         changes = self._planned
         if changes is None:
             return dict(metadata)
-        told = {"mz_rows": str(changes.more), "mz_hash": f"{changes.hash:032x}", "mz_events": metadata["mz_rows"]}
+        events = metadata["mz_rows"] if self.change is None else str(self.records)
+        told = {"mz_rows": str(changes.more), "mz_hash": f"{changes.hash:032x}", "mz_events": events}
         return {**metadata, **told}
 
     def put(self, collection: Collection, mz_timestamp: int, metadata: Mapping[str, str]) -> int | None:
@@ -120,23 +133,72 @@ class KeyEvents(Content):
     def let_go(self, collection: Collection, failures: Sequence[Exception]) -> None:
         """Nothing: no commit names these files, and whoever had them written removes them."""
 
+    @property
+    def records(self) -> int:
+        """How many records are no error rows; one may be events of two keys. Known once it is planned."""
+        if self._read is None or self._planned is None:
+            return 0
+        places = [name for name in system_names(self.schema.names) if name not in MARKS]
+        return int(self._read.group_by(places).aggregate([]).num_rows) - len(self._planned.refused)
+
+    def cleared(self, collection: Collection) -> pa.Table | None:
+        """Events that take all rows away; None if there are none."""
+        if self.change is None:
+            return None
+        events = self._events(collection)
+        found = events.filter(events.column(CLEARS))
+        return found if found.num_rows else None
+
+    def refused(self, collection: Collection) -> tuple[pa.Table, Sequence[str]] | None:
+        """Events that change nothing, because of the rows at the version that is loaded, and why; None: there are none.
+
+        They are the same at every version that has the rows of the tick before.
+        """
+        if self.change is None or not self._events(collection).column(KEPT).is_valid().to_numpy().any():
+            return None
+        self.is_empty(collection)
+        found = {} if self._planned is None else self._planned.refused
+        if not found:
+            return None
+        return self._events(collection).take(pa.array(list(found))), list(found.values())
+
+    @cached_property
+    def change(self) -> ChangeEnvelope | None:
+        return as_change_envelope(self.envelope)
+
     def _events(self, collection: Collection) -> pa.Table:
         """In the order of ticks and, within a tick, of places: read once, however often they are planned."""
         if self._read is None:
             parts = [_read_file(collection, file, self.schema) for file in self.files]
-            order = [(name, "ascending") for name in system_names(self.schema.names) if name != DELETES]
+            order = [(name, "ascending") for name in system_names(self.schema.names) if name not in MARKS]
             self._read = pa.concat_tables([self.schema.empty_table(), *parts]).sort_by(order)
         return self._read
 
     def _plan(self, collection: Collection) -> Changes:
         events = self._events(collection)
         version = collection.delta_version
-        shape = self.schema.remove(self.schema.get_field_index(DELETES))
+        shape = pa.schema([each for each in self.schema if each.name not in MARKS])
         if not events.num_rows:
             return Changes(version, self.keys, shape.empty_table(), shape.empty_table(), 0)
-        before = self.rows.before(collection, events.select(list(self.keys)), shape)
-        after = self.envelope.fold(events, before, self.keys).select(shape.names).cast(shape)
-        return Changes(version, self.keys, before, after, _hash_of_change(after, before, self.hash_version))
+        before = self.rows.before(collection, self._keys_of(collection, events, shape), shape)
+        found, refused = self._folded(events, before)
+        after = found.select(shape.names).cast(shape)
+        change = _hash_of_change(after, before, self.hash_version)
+        return Changes(version, self.keys, before, after, change, dict(refused))
+
+    def _folded(self, events: pa.Table, before: pa.Table) -> Settled:
+        if self.change is None:
+            return Settled(self.envelope.fold(events, before, self.keys), {})
+        return self.change.settle(events, before, self.keys)
+
+    def _keys_of(self, collection: Collection, events: pa.Table, shape: pa.Schema) -> pa.Table:
+        """Those that the events can change: all that there are, if one of them takes all rows away."""
+        names = list(self.keys)
+        if self.change is None or not pc.any(events.column(CLEARS)).as_py():
+            return events.select(names)
+        there = snapshot_of(collection.table, collection.uri, shape).scan(names)
+        own = events.filter(pc.invert(events.column(CLEARS))).select(names)
+        return pa.concat_tables([own, pa.Table.from_batches(there, own.schema)])
 
 
 def hash_visible(rows: pa.Table, hash_version: int) -> int:

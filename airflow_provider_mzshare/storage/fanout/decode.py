@@ -19,11 +19,13 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.places import Lane
 from airflow_provider_mzshare.connectors.records import ROW, as_records
-from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Format, ReadBatch, Reading, utf8
+from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Reading, utf8
+from airflow_provider_mzshare.storage.fanout.changes import ChangedRows
 from airflow_provider_mzshare.storage.fanout.events import Events, events_of
 from airflow_provider_mzshare.storage.fanout.hashing import hash_table, row_hash
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.readers import Readers
 from airflow_provider_mzshare.storage.fanout.rows import Chosen, Few, Rows, SharedColumn, bounds_of
 
 
@@ -33,31 +35,6 @@ class Decoded:
 
     data: Rows | None
     errors: Rows | None
-
-
-class Readers:
-    """How each format of a plan reads records; made when the first member of the format asks for it.
-
-    So if a format cannot be loaded, only its own members fail.
-    """
-
-    def __init__(self, plan: FanoutPlan) -> None:
-        self._plan = plan
-        self._made: dict[str, ReadBatch] = {}
-        self._of_keys: dict[str, ReadBatch] = {}
-
-    def of(self, member: MemberPlan) -> ReadBatch:
-        if member.format not in self._made:
-            asked = [each.asked for each in self._plan.members if each.format == member.format]
-            self._made[member.format] = member.decoder.reader(asked)
-        return self._made[member.format]
-
-    def of_key(self, member: MemberPlan, decoder: Format) -> ReadBatch:
-        """How the key of a member is read, by its format."""
-        if member.key_format not in self._of_keys:
-            asked = [each.asked_of_key for each in self._plan.members if each.key_format == member.key_format]
-            self._of_keys[member.key_format] = decoder.reader(asked)
-        return self._of_keys[member.key_format]
 
 
 def decode_batch(batch: pa.RecordBatch, plan: FanoutPlan) -> dict[str, Decoded]:
@@ -78,6 +55,7 @@ class SharedBatch:
         self._readings: dict[str, Reading] = {}
         self._key_readings: dict[str, Reading] = {}
         self._shared: dict[Hashable, SharedColumn] = {}
+        self._changed: dict[tuple[str, str], ChangedRows] = {}
         self._parts: dict[tuple[Lane, ...], SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
         self._tick = SharedColumn(pa.array(self._numbers))
@@ -103,6 +81,8 @@ class SharedBatch:
     def _decode(self, member: MemberPlan) -> Decoded:
         if not self._batch.num_rows:
             return Decoded(None, None)
+        if member.change_envelope:
+            return self._decode_changes(member)
         values = self._value_columns(member)
         others = [*self._key_columns(member), *(self._included(member, what) for what, _ in member.include)]
         if member.keys:
@@ -124,18 +104,30 @@ class SharedBatch:
         whole = self._reading(member).record_errors(member.asked) if member.columns else {}
         raw = None if self._records.rows is not None else self._records.values
         events = events_of(member, values, others, whole, raw, () if raw is None else self._without_key)
+        return self._decoded(member, events)
+
+    def _decode_changes(self, member: MemberPlan) -> Decoded:
+        """The same, where the row is inside of the value."""
+        included = [self._included(member, what) for what, _ in member.include]
+        return self._decoded(member, self._changed_rows(member).events(member, included, self._batch))
+
+    def _decoded(self, member: MemberPlan, events: Events) -> Decoded:
         bad = np.zeros(self._batch.num_rows, np.bool_)
         bad[list(events.errors)] = True
         found = self._bad_rows(events.errors, bad & self._due_after(member.errors_after), member.hash_version)
-        return Decoded(self._event_rows(member, events, ~bad & self._due_after(member.data_after)), found)
+        good = ~bad & self._due_after(member.data_after)
+        good[list(events.passed)] = False
+        return Decoded(self._event_rows(member, events, good), found)
 
     def _event_rows(self, member: MemberPlan, events: Events, good: npt.NDArray[np.bool_]) -> Rows | None:
         """They have no hash: only rows do."""
+        system, records = [self._tick, *(self._input(name) for name in self._place.given)], events.records
+        if records is not None:
+            good, system = good[records], [SharedColumn(column.values.take(pa.array(records))) for column in system]
         chosen = Chosen(good)
         if chosen.is_empty:
             return None
-        *columns, deletes = events.columns
-        stored = (*columns, self._tick, *(self._input(name) for name in self._place.given), deletes)
+        stored = (*events.columns, *system, *events.marks)
         values = [chosen.values(column) for column in stored]
         batch = pa.RecordBatch.from_arrays(values, schema=member.events_schema)
         return Rows(batch, 0, chosen.bounds(batch), lambda number, how: chosen.chunk(stored[number], how))
@@ -184,6 +176,13 @@ class SharedBatch:
         all_rows = Chosen(np.ones(len(rows), np.bool_))
         hash = hash_table(batch, hash_version)
         return Rows(batch, hash, bounds_of(batch), lambda number, how: all_rows.chunk(columns[number], how))
+
+    def _changed_rows(self, member: MemberPlan) -> ChangedRows:
+        """Taken apart once for all members of this format and envelope."""
+        of = member.format, member.envelope
+        if of not in self._changed:
+            self._changed[of] = ChangedRows(self._records, self._readers, member)
+        return self._changed[of]
 
     # ── columns, each made once ──────────────────────────────────────────────────────────────────────────────────────
 

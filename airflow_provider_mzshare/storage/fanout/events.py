@@ -13,19 +13,27 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mzshare.connectors.places import Place
+from airflow_provider_mzshare.envelopes.base import RECORD
 from airflow_provider_mzshare.formats.base import Errors
-from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
+from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, errors_schema
 from airflow_provider_mzshare.storage.fanout.rows import SharedColumn
 
 
 @dataclass(frozen=True)
 class Events:
-    """:param columns: of all records, as they stand in the table, then whether the record takes its key's row away.
+    """:param columns: of all events, as they stand in the table.
+    :param marks: of all events, whether they take their key's row away, and what else the envelope's events say.
     :param errors: the records that are no events, and why.
+    :param passed: records that are neither events nor errors.
+    :param records: of each event, the number of its record; None where each record is one event.
     """
 
     columns: Sequence[SharedColumn]
+    marks: Sequence[SharedColumn]
     errors: Errors
+    passed: Collection[int] = ()
+    records: npt.NDArray[np.intp] | None = None
 
 
 def events_of(
@@ -46,22 +54,22 @@ def events_of(
     taken = member.keyed_envelope.deletes(raw) if raw is not None else pa.array(np.zeros(len(values[0].values), bool))
     deletes = np.asarray(taken)
     in_key = [named[name] for name in member.keys]
-    bad_values = {row: text for row, text in _first_errors(record_errors, values) if not deletes[row]}
-    errors = _key_errors({name: named[name] for name in member.keys}, without_key)
+    bad_values = {row: text for row, text in first_errors(record_errors, values) if not deletes[row]}
+    errors = key_errors({name: named[name] for name in member.keys}, without_key)
     inline: Errors = {}
     if member.inline_errors:
         inline = {row: text for row, text in bad_values.items() if row not in errors}
     else:
         errors = {**bad_values, **errors}
-    for row, text in _first_errors({}, [column for column in others if column not in in_key]):
+    for row, text in first_errors({}, [column for column in others if column not in in_key]):
         if not deletes[row]:
             errors.setdefault(row, text)
     shown = values if not inline else [_without(column, inline) for column in values]
     said = [SharedColumn(_texts(inline, len(deletes)))] if member.inline_errors else []
-    return Events([*shown, *others, *said, SharedColumn(taken)], errors)
+    return Events([*shown, *others, *said], [SharedColumn(taken)], errors)
 
 
-def _first_errors(whole: Errors, columns: Sequence[SharedColumn]) -> Iterator[tuple[int, str]]:
+def first_errors(whole: Errors, columns: Sequence[SharedColumn]) -> Iterator[tuple[int, str]]:
     """The first error of each record: its own, then that of its first bad column."""
     found = dict(whole)
     for column in columns:
@@ -70,16 +78,16 @@ def _first_errors(whole: Errors, columns: Sequence[SharedColumn]) -> Iterator[tu
     return iter(found.items())
 
 
-def _key_errors(key: Mapping[str, SharedColumn], without_key: Collection[int]) -> Errors:
+def key_errors(key: Mapping[str, SharedColumn], without_key: Collection[int]) -> Errors:
     """A row without a key could not be found again: NULL equals nothing."""
-    found: Errors = dict(_first_errors(dict.fromkeys(without_key, "key: NULL"), list(key.values())))
+    found: Errors = dict(first_errors(dict.fromkeys(without_key, "key: NULL"), list(key.values())))
     for name, column in key.items():
-        for row in _nulls(column.values):
+        for row in nulls(column.values):
             found.setdefault(int(row), f"key: {name} is NULL")
     return found
 
 
-def _nulls(values: pa.Array) -> npt.NDArray[np.intp]:
+def nulls(values: pa.Array) -> npt.NDArray[np.intp]:
     return np.flatnonzero(values.is_null()) if values.null_count else np.array([], np.intp)
 
 
@@ -95,3 +103,14 @@ def _texts(rows: Errors, count: int) -> pa.Array:
     for row, text in rows.items():
         texts[row] = text
     return pa.array(texts, pa.string())
+
+
+def as_errors(refused: pa.Table, texts: Sequence[str], place: Place) -> pa.RecordBatch | None:
+    """Error rows of events that keep values of rows which are not there; None if there are none."""
+    if not refused.num_rows:
+        return None
+    schema = errors_schema(place)
+    columns = [refused.column(name) for name in RECORD.values()]
+    system = [refused.column(name) for name in schema.names[len(columns) + 1 :]]
+    table = pa.Table.from_arrays([*columns, pa.array(texts, pa.string()), *system], schema=schema)
+    return table.combine_chunks().to_batches()[0]

@@ -23,13 +23,27 @@ from airflow_provider_mzshare.core.schema import (
     system_columns,
     system_names,
 )
-from airflow_provider_mzshare.envelopes.base import DELETES, KeyedEnvelope
+from airflow_provider_mzshare.envelopes.base import (
+    CLEARS,
+    DELETES,
+    KEPT,
+    RECORD,
+    ChangeEnvelope,
+    KeyedEnvelope,
+    as_change_envelope,
+)
 from airflow_provider_mzshare.formats.base import Field, Format, TableColumns
 
-VERSION = 7
+VERSION = 8
 
 EVERY_RECORD = "airflow_provider_mzshare.envelopes.append:APPEND"
 EVENTS = "_mz_events"
+_CHANGES = (
+    (CLEARS, "boolean"),
+    (KEPT, "text"),
+    *((RECORD[name], "timestamptz" if name == "timestamp" else "bytea") for name in RECORD),
+)
+"""Columns of the events of an envelope that has rows inside of values."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +57,9 @@ class MemberPlan:
     Of a batch, a member takes the records of its ``partitions``; empty means all. ``text_columns`` hold whatever the
     field has as text, where the upstream's own columns are the fields. ``envelope`` is the ``module:attribute`` of what
     the records mean for the table's rows, and ``keys`` are the columns that make a row's key; empty where every record
-    is a row. ``key_format`` decodes the records' keys, into ``key_columns`` or whole; empty means as text, or as bytes
-    where the format says so. ``inline_errors`` is the column that says why a value cannot be decoded; empty where such
+    is a row. ``keys_in_value``: these are columns of the value, not of the record's key. ``key_format`` decodes the
+    records' keys, into ``key_columns`` or whole; empty means as text, or as bytes where the format says so.
+    ``inline_errors`` is the column that says why a value cannot be decoded; empty where such
     records are error rows. ``hash_version`` is the one that its collections were made with. ``place`` is that of the
     source's records.
     """
@@ -62,6 +77,7 @@ class MemberPlan:
     text_columns: tuple[str, ...] = ()
     envelope: str = EVERY_RECORD
     keys: tuple[str, ...] = ()
+    keys_in_value: bool = False
     key_format: str = ""
     key_columns: Columns = ()
     inline_errors: str = ""
@@ -100,6 +116,16 @@ class MemberPlan:
         found: KeyedEnvelope = load(self.envelope)
         return found
 
+    @cached_property
+    def change_envelope(self) -> ChangeEnvelope | None:
+        """Of a member whose values have the row inside of them."""
+        return as_change_envelope(self.keyed_envelope) if self.keys else None
+
+    @property
+    def key_in_value(self) -> TableColumns:
+        """What the table asks of a row for its key alone."""
+        return TableColumns(tuple(column for column in self.columns if column[0] in self.keys))
+
     def value_columns(self) -> Columns:
         return self.columns or ((PLAIN_COLUMN, self.decoder.plain_type),)
 
@@ -116,7 +142,10 @@ class MemberPlan:
     @cached_property
     def events_schema(self) -> pa.Schema:
         """What the pass writes for a member that has ``keys``: the columns of its rows, and whether they go away."""
-        return self.schema.append(pa.field(DELETES, pa.bool_()))
+        schema = self.schema.append(pa.field(DELETES, pa.bool_()))
+        if self.change_envelope is None:
+            return schema
+        return pa.schema([*schema, *arrow_schema(_CHANGES)])
 
     @property
     def folders(self) -> Mapping[str, str]:

@@ -11,24 +11,26 @@ import gc
 import json
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
 from airflow_provider_mzshare.connectors.records import from_spark
-from airflow_provider_mzshare.storage.fanout.decode import Decoded, Readers, SharedBatch
+from airflow_provider_mzshare.storage.fanout.decode import Decoded, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
-from airflow_provider_mzshare.storage.fanout.hashing import MODULUS
+from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, FanoutPlan, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.readers import Readers
 from airflow_provider_mzshare.storage.fanout.received import Count, Received, received_in
-from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA
-from airflow_provider_mzshare.storage.fanout.rows import Rows
+from airflow_provider_mzshare.storage.fanout.results import RESULT_SCHEMA, WrittenFile
+from airflow_provider_mzshare.storage.fanout.rows import Rows, bounds_of
 from airflow_provider_mzshare.storage.fanout.splicing import (
     Encoding,
     SplicedFile,
+    encode,
     encodings,
     is_exact,
     parquet_options,
@@ -150,6 +152,16 @@ class _MemberOutput:
     def discard(self) -> None:
         while self._files:
             self._files.popitem()[1].discard()
+
+
+def write_errors(member: MemberPlan, file_prefix: str, rows: pa.RecordBatch) -> WrittenFile:
+    """Error rows that were found after the pass, as a file that no commit names yet."""
+    schema = errors_schema(member.place)
+    file = _OutputFile(member.folders["errors"], schema, encodings(schema, member.place), file_prefix, spliced=False)
+    hash_sum = hash_table(rows, member.hash_version)
+    file.write(Rows(rows, hash_sum, bounds_of(rows), lambda number, how: encode(rows.column(number), how)))
+    done = file.finish()
+    return WrittenFile(file.name, cast("int", done["size"]), rows.num_rows, str(done["stats"]), hash_sum)
 
 
 def _schema(member: MemberPlan, role: str) -> pa.Schema:

@@ -45,6 +45,7 @@ from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import Machine, short_reason
 from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
 from airflow_provider_mzshare.storage.writing.read_progress import Pass, counted_pass
+from airflow_provider_mzshare.storage.writing.settling import Lanes
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class TickExecutor:
     :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
     :param reader: ways to the records of a range without Spark, where it cannot read them or would take long.
     :param states: what the app knows of rows that change.
+    :param lanes: how many lanes the upstream has now; rarely asked.
     :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
         those who look how far one is; else each tick on its own.
     """
@@ -99,6 +101,7 @@ class TickExecutor:
         check_identity: Callable[[], None],
         reader: Reader,
         states: KeyStates,
+        lanes: Lanes,
         backfill: bool = False,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
@@ -113,6 +116,7 @@ class TickExecutor:
             root=root,
             place=reader.place,
             states=states,
+            lanes=lanes,
         )
         self._passes = 0
         self._running: Pass | None = None

@@ -6,7 +6,7 @@ The base of both writers in ``writers``. They differ in what they find due, and 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -20,15 +20,18 @@ from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
 from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists, create_collection
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, Content, FileWritten, NewFiles, discard
+from airflow_provider_mzshare.storage.collections.durability import sync_filesystem
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
 from airflow_provider_mzshare.storage.collections.keyed import KeyEvents
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
-from airflow_provider_mzshare.storage.fanout.hashing import FIRST, row_hash
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.fanout.writer import write_errors
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
+from airflow_provider_mzshare.storage.writing.outcomes import counted, done, written_as
+from airflow_provider_mzshare.storage.writing.settling import Lanes, error_rows, first_error, why_not
 from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
 
 MAX_KNOWN = 10_000
@@ -68,11 +71,21 @@ class Due:
 class MemberCommits(ABC):
     """:param root: the warehouse. :param place: of the source's records.
     :param states: what the app knows of rows that change. Whoever made them closes them.
+    :param lanes: how many lanes the upstream has now; rarely asked.
     """
 
     def __init__(
-        self, store: WriterStore, holder: Holder, *, source_id: ItemId, root: str, place: Place, states: KeyStates
+        self,
+        store: WriterStore,
+        holder: Holder,
+        *,
+        source_id: ItemId,
+        root: str,
+        place: Place,
+        states: KeyStates,
+        lanes: Lanes,
     ) -> None:
+        self._lanes = lanes
         self._store, self._holder, self._source_id, self._root = store, holder, source_id, root
         self._place = place
         self._open: dict[CollectionId, Collection] = {}
@@ -101,6 +114,11 @@ class MemberCommits(ABC):
         content: Content,
         noted: Mapping[str, str],
     ) -> CommitResult: ...
+
+    @abstractmethod
+    def _is_before(self, group: TickGroup, due: Due, stored: int | None) -> bool:
+        """Does a data collection that holds this time have the rows on which the group was planned? ``PlanAgain``, if
+        it must be planned anew; False, if its commit says what is wrong, or that there is nothing to do."""
 
     def begin(self, group: TickGroup, members: Sequence[Member]) -> None:
         """Called before a group is executed."""
@@ -216,13 +234,48 @@ class MemberCommits(ABC):
         if files.first_error_at:
             return Left(f"{self._place.tell(files.first_error_at)} cannot be decoded: {files.first_error}")
         try:
-            return self._commit_both(group, due, files, own)
+            content = self._content(due, own[due.member.data])
+            if isinstance(content, KeyEvents) and (why := self._settle(group, due, content, files, own, written_at)):
+                self._discard(own)
+                return Left(why)
+            return self._commit_both(group, due, content, files, own)
         except Exception:
             self._discard(own)
             raise
 
+    def _settle(
+        self,
+        group: TickGroup,
+        due: Due,
+        events: KeyEvents,
+        files: MemberResult,
+        own: dict[CollectionId, list[FileWritten]],
+        written_at: float,
+    ) -> str | None:
+        """Add the error rows that only the table's rows can tell, before errors are committed. Why it stops, if so."""
+        data, plan = self._open[due.member.data], due.plan
+        if events.change is None or not events.files or not self._is_before(group, due, data.stored_version()):
+            return None
+        if why := why_not(events, data, self._place, self._lanes):
+            return why
+        found = error_rows(events, data, plan)
+        if found is None:
+            return None
+        if plan.stop_on_error:
+            return first_error(found, self._place)
+        file = write_errors(plan, f"part-{group.number}-refused-", found)
+        files.files["errors"].append(file)
+        own[due.member.errors].append(FileWritten(file.path, file.size, file.stats, written_at))
+        sync_filesystem(self._root)
+        return None
+
     def _commit_both(
-        self, group: TickGroup, due: Due, files: MemberResult, own: dict[CollectionId, list[FileWritten]]
+        self,
+        group: TickGroup,
+        due: Due,
+        data: Content,
+        files: MemberResult,
+        own: dict[CollectionId, list[FileWritten]],
     ) -> Done:
         """Errors before data. A collection whose commit was tried is no longer in ``own``."""
         written: list[Written] = []
@@ -234,7 +287,7 @@ class MemberCommits(ABC):
             if files.received is not None:
                 # After a crash these numbers are taken from the commit: the records need not be read again.
                 noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
-            content = self._content(due, role, mine)
+            content = NewFiles(mine) if role == "errors" else data
             try:
                 result = self._commit(group, due, collection_id, content, noted)
             finally:
@@ -247,17 +300,17 @@ class MemberCommits(ABC):
             if result.version is not None:
                 written.append(written_as(collection_id, result.version, result.metadata))
             elif role == "data":
-                without_effect = files.rows(role)
+                without_effect = _records(data, files)
             if mine:
                 self._upkeep.committed(self._open[collection_id])
             crashpoint("between_commits")
         self._committed |= own_commits
         return done(due.member, written, without_effect=without_effect)
 
-    def _content(self, due: Due, role: str, files: Sequence[FileWritten]) -> Content:
+    def _content(self, due: Due, files: Sequence[FileWritten]) -> Content:
         """Rows as the pass wrote them; of a table whose rows change, events that are folded into its rows."""
         plan = due.plan
-        if role == "errors" or not plan.keys:
+        if not plan.keys:
             return NewFiles(files)
         rows = self._states.rows_of(self._open[due.member.data])
         return KeyEvents(files, plan.events_schema, plan.keys, plan.keyed_envelope, plan.hash_version, rows)
@@ -272,9 +325,9 @@ class MemberCommits(ABC):
 
     def tidy(self) -> None:
         """Called after each group."""
-        for name, done in self._upkeep.rewritten():
+        for name, rewritten in self._upkeep.rewritten():
             collection = self._open.get(name)
-            if collection is None or not self._states.put_rewritten(collection, done):
+            if collection is None or not self._states.put_rewritten(collection, rewritten):
                 self._upkeep.postpone(name)
         self._upkeep.after_tick()
 
@@ -316,40 +369,8 @@ def _own_files(due: Due, files: MemberResult, written_at: float) -> dict[Collect
     }
 
 
-def counted(member: Member, rows: int = 0, hash_sum: int = 0) -> dict[str, str]:
-    """What a commit's metadata say of its rows."""
-    return {"mz_rows": str(rows), "mz_hash": f"{hash_sum:032x}", "mz_hash_version": str(member.hash_version)}
-
-
-def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:
-    """From the log entry itself: after a replay it says what is in the collection, not what was read again."""
-    mz_timestamp = metadata["mz_timestamp"]
-    rows = int(metadata["mz_rows"])
-    return Written(
-        collection_id,
-        version,
-        rows=rows,
-        hash=metadata["mz_hash"],
-        hash_version=int(metadata.get("mz_hash_version", FIRST)),
-        tick=int(metadata["mz_tick"]),
-        mz_timestamp=int(mz_timestamp),
-        first_timestamp=int(metadata.get("mz_first_timestamp", mz_timestamp)),
-        folded=int(metadata.get("mz_events", rows)) - rows,
-        messages=int(metadata["mz_messages"]) if "mz_messages" in metadata else None,
-        bytes=int(metadata.get("mz_bytes", 0)),
-    )
-
-
-def done(member: Member, written: Iterable[Written], *, without_effect: int = 0) -> Done:
-    """:param without_effect: records that changed nothing, so that no commit has counted them."""
-    commits = tuple(written)
-    for commit in commits:
-        if row_hash(commit.hash_version).version != member.hash_version:
-            problem = f"a commit has row hashes of version {commit.hash_version}, all others of {member.hash_version}"
-            raise BadCollection(commit.collection_id, problem)
-    return Done(
-        written=commits,
-        rows=sum(commit.rows for commit in commits if commit.collection_id == member.data),
-        errors=sum(commit.rows for commit in commits if commit.collection_id == member.errors),
-        folded=sum(commit.folded for commit in commits) + without_effect,
-    )
+def _records(data: Content, files: MemberResult) -> int:
+    """How many records the data is made of. A change of a row may be two events."""
+    if isinstance(data, KeyEvents) and data.change is not None:
+        return data.records
+    return files.rows("data")

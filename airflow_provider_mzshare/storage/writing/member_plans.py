@@ -26,6 +26,7 @@ def member_plan(
         text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
         envelope=envelope_target(spec.envelope),
         keys=key_of(spec),
+        keys_in_value=bool(spec.primary_key),
         key_format=format_target(spec.key_format) if spec.key_format else "",
         key_columns=tuple((c.name, c.type) for c in spec.key_columns),
         inline_errors=spec.inline_errors or "",
@@ -40,6 +41,8 @@ def key_of(spec: TableSpec) -> tuple[str, ...]:
         return ()
     if format_named(spec.format).own_columns:
         return kind_of(spec.details).stored_reference(spec).keys if spec.details else ()
+    if spec.primary_key:
+        return spec.primary_key
     return tuple(c.name for c in spec.key_columns) or tuple(i.name for i in spec.include if i.what == "key")
 
 

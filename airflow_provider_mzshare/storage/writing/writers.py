@@ -9,7 +9,7 @@ from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
 from airflow_provider_mzshare.core.ticklog.stores import Member
-from airflow_provider_mzshare.errors import CatalogBehind, GroupTooShort
+from airflow_provider_mzshare.errors import CatalogBehind, GroupTooShort, PlanAgain
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.commit import (
     NOTHING,
@@ -22,10 +22,8 @@ from airflow_provider_mzshare.storage.writing.member_commits import (
     Due,
     MemberCommits,
     Standing,
-    counted,
-    done,
-    written_as,
 )
+from airflow_provider_mzshare.storage.writing.outcomes import counted, done, written_as
 
 
 class TickCommits(MemberCommits):
@@ -46,6 +44,9 @@ class TickCommits(MemberCommits):
         errors = self._make_hold(tick, member, member.errors, noted=counted(member), force=not tick.repaired)
         results = {member.errors: errors, member.data: data}
         return done(member, (written_as(c, r.version, r.metadata) for c, r in results.items() if r.version is not None))
+
+    def _is_before(self, group: TickGroup, due: Due, stored: int | None) -> bool:
+        return stored is None or stored < group.mz_timestamp
 
     def _commit(
         self,
@@ -133,6 +134,12 @@ class GroupCommits(MemberCommits):
         noted = self._last_written.get(collection.collection_id, 0)
         commits = collection.ticks_after(noted) if stored > noted else []
         return tuple(written_as(collection.collection_id, commit.version, commit.metadata) for commit in commits)
+
+    def _is_before(self, group: TickGroup, due: Due, stored: int | None) -> bool:
+        planned = due.standing(due.member.data).stored
+        if stored != planned:
+            raise PlanAgain(due.member.data, planned, stored)
+        return True
 
     def _commit(
         self,

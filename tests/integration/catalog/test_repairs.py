@@ -137,7 +137,7 @@ def test_what_a_backfill_wrote_as_a_group_brings_the_ticks_back_that_only_it_kno
         log.tick(10)
         empty = log.empty()
         backfill = Backfilling(catalog, log.source_id)
-        places = {"root": warehouse, "place": PARTITIONED, "states": KeyStates(tmp_path / "keys")}
+        places = {"root": warehouse, "place": PARTITIONED, "states": KeyStates(tmp_path / "keys"), "lanes": lambda: 1}
         commits = GroupCommits(backfill.store, backfill.holder, source_id=log.source_id, **places)  # type: ignore[arg-type]
         group, [member] = TickGroup(tuple(backfill.store.ticks(1, 3))), backfill.store.members([late])
         commits.begin(group, [member])

@@ -25,6 +25,13 @@ FORMATS = {
     "keyed": (
         "(id bigint) ", "FORMAT JSON INCLUDE TIMESTAMP, KEY AS k ENVELOPE UPSERT", ["id", "timestamp", "k"],
     ),
+    "changed": (
+        "(id bigint, note text, PRIMARY KEY (id) NOT ENFORCED) ", "FORMAT JSON INCLUDE OFFSET ENVELOPE DEBEZIUM",
+        ["id", "note", "offset"],
+    ),
+    "changed_by_key": (
+        "(note text) ", "KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint) ENVELOPE DEBEZIUM", ["note", "id"],
+    ),
     "bytes": ("", "FORMAT BYTES ENVELOPE NONE EXPOSE PROGRESS AS p", ["data"]),
 }  # fmt: skip
 
@@ -64,7 +71,8 @@ def test_each_format_is_the_sources_own_and_reads_back(old: OldStyle, topic: str
     kinds = old.names()
     assert kinds["public.typed"] == "kafka"
     assert {name for name, kind in kinds.items() if kind == "progress"} == {
-        "public.typed_progress", "public.json_progress", "public.text_progress", "public.keyed_progress", "public.p",
+        "public.typed_progress", "public.json_progress", "public.text_progress", "public.keyed_progress",
+        "public.changed_progress", "public.changed_by_key_progress", "public.p",
     }  # fmt: skip
 
 

@@ -5,8 +5,20 @@ the real ones; catalog and Delta log are lists in memory that behave as the real
 ``Mutant`` leaves one rule out, to show that the check finds it.
 """
 
-from tests.support.simulation.mutants import KEYED, VECTORS, Mutant, Violation
+from tests.support.simulation.mutants import KEEPING, KEYED, VECTORS, Mutant, Violation
 from tests.support.simulation.vector_world import VectorWorld, run_vectors
-from tests.support.simulation.world import KEYED_KINDS, World, run
+from tests.support.simulation.world import KEEPING_KINDS, KEYED_KINDS, World, run
 
-__all__ = ["KEYED", "KEYED_KINDS", "VECTORS", "Mutant", "VectorWorld", "Violation", "World", "run", "run_vectors"]
+__all__ = [
+    "KEEPING",
+    "KEEPING_KINDS",
+    "KEYED",
+    "KEYED_KINDS",
+    "VECTORS",
+    "Mutant",
+    "VectorWorld",
+    "Violation",
+    "World",
+    "run",
+    "run_vectors",
+]

@@ -1,4 +1,7 @@
-"""Replay one seed and tell what happened: ``python -m tests.support.simulation [keyed | vectors] SEED [MUTANT]``."""
+"""Replay one seed and tell what happened.
+
+``python -m tests.support.simulation [keyed | keeping | vectors] SEED [MUTANT]``
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,17 @@ from typing import Any
 
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, TableState, Tick
-from tests.support.simulation import KEYED, KEYED_KINDS, VECTORS, Mutant, VectorWorld, Violation, World
+from tests.support.simulation import (
+    KEEPING,
+    KEEPING_KINDS,
+    KEYED,
+    KEYED_KINDS,
+    VECTORS,
+    Mutant,
+    VectorWorld,
+    Violation,
+    World,
+)
 from tests.support.simulation.catalog import Catalog
 from tests.support.simulation.delta import Delta
 from tests.support.simulation.keyed import APPEND
@@ -93,5 +106,9 @@ if __name__ == "__main__":
     chosen_seed = int(arguments[bool(said)])
     if said == "vectors" or chosen in VECTORS:
         sys.exit(main(VectorWorld(chosen_seed, chosen), chosen_seed))
-    is_keyed = said == "keyed" or chosen in KEYED
-    sys.exit(main(World(chosen_seed, chosen, KEYED_KINDS if is_keyed else (APPEND,)), chosen_seed))
+    kinds: tuple[str, ...] = (APPEND,)
+    if said == "keeping" or chosen in KEEPING:
+        kinds = KEEPING_KINDS
+    elif said == "keyed" or chosen in KEYED:
+        kinds = KEYED_KINDS
+    sys.exit(main(World(chosen_seed, chosen, kinds), chosen_seed))

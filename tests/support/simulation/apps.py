@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.ticklog import backfill_rules
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.keyed_commits import GroupGoal, TickGoal
 from airflow_provider_mzshare.core.ticklog.state import (
     Done,
     Holder,
@@ -22,7 +23,9 @@ from airflow_provider_mzshare.core.ticklog.state import (
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict
 from airflow_provider_mzshare.storage.apps.backfill_steps import cut_group, rearmost
 from tests.support.simulation.catalog import FOUND_NO_ROOM
+from tests.support.simulation.keyed import KEEP
 from tests.support.simulation.keyed_delta import KeyedDelta
+from tests.support.simulation.keyed_writing import Refusing
 from tests.support.simulation.mutants import Mutant
 from tests.support.simulation.steps import IDLE, CannotWrite, NoRoom, PlanAgain, Steps, written
 from tests.support.simulation.tables import collection_id
@@ -105,14 +108,22 @@ class Ingestion:
     def _commit(self, table: TableState, spec: int, tick: Tick, rows: int) -> Ending:
         done = []
         own = rows & ~prefix(table.start)
+        refused = yield from self._refused(table, tick, part(own, "data"))
         for role in ROLES:
             try:
                 name, due = collection_id(table, role), part(own, role)
+                due |= refused if role == "errors" else 0
                 done.append((yield from self._writer.commit_tick(name, tick, due, spec)))
             except CannotWrite:
                 return CANNOT_WRITE
             yield
         return Done(written=tuple(one for one in done if one))
+
+    def _refused(self, table: TableState, tick: Tick, events: int) -> Refusing:
+        delta = self._world.catalog.delta[collection_id(table, "data")]
+        if not isinstance(delta, KeyedDelta) or delta.kind != KEEP:
+            return 0
+        return (yield from self._writer.keyed.refused(delta, TickGoal(tick.mz_timestamp), (tick,), events))
 
 
 class Backfill:
@@ -203,12 +214,14 @@ class Backfill:
         catalog = self._world.catalog
         held = catalog.numbers.get(planned[collection_id(table, "data")], 0)
         if held < group.number:
+            refused = yield from self._refused(table, group, rows, planned)
             for role in ROLES:
                 name = collection_id(table, role)
                 after = max(held, catalog.numbers.get(planned[name], 0))
                 if self._world.mutant is Mutant.PART_APPLIED_AGAIN and isinstance(catalog.delta[name], KeyedDelta):
                     after = 0
                 due = part(rows & ~prefix(table.start), role)
+                due |= refused if role == "errors" else 0
                 if after >= group.first.number and self._world.mutant is not Mutant.NO_AFTER_FILTER:
                     due &= ~prefix(catalog.ticks[after - 1].upper)
                     catalog.counts["stored ahead"] += 1
@@ -224,6 +237,18 @@ class Backfill:
                 return CANNOT_WRITE
         done = [one for role in ROLES for one in self._entries(collection_id(table, role), group)]
         return Done(written=tuple(done))
+
+    def _refused(self, table: TableState, group: TickGroup, rows: int, planned: Mapping[CollectionId, int]) -> Refusing:
+        """Of the ticks that the data does not hold."""
+        name = collection_id(table, "data")
+        delta = self._world.catalog.delta[name]
+        if not isinstance(delta, KeyedDelta) or delta.kind != KEEP:
+            return 0
+        held = self._world.catalog.numbers.get(planned[name], 0)
+        ticks = tuple(tick for tick in group.ticks if tick.number > held)
+        events = part(rows & ~prefix(table.start), "data") & ~prefix(ticks[0].lower)
+        goal = GroupGoal(group.mz_timestamp, planned[name] or None)
+        return (yield from self._writer.keyed.refused(delta, goal, ticks, events))
 
     def _seal(self, table: TableState, group: TickGroup, planned: Mapping[CollectionId, int]) -> Steps:
         """The data holds the group; who is late with errors that compaction has removed since must conflict."""

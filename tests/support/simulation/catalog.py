@@ -10,7 +10,7 @@ from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, spec_versions
 from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Minted, Outcome, TableState, Tick, Written
-from tests.support.simulation.keyed import APPEND
+from tests.support.simulation.keyed import APPEND, KEEP, expected_refused
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.tables import TOPIC_ID, Tables, changed
@@ -162,7 +162,10 @@ class Catalog(Tables):
 def check_content(catalog: Catalog, name: CollectionId, version: int, upper: Position) -> None:
     """What the topic's compaction has removed may be there or not; nothing else may be missing or too much."""
     table_id, _, role = name.split("/")
-    wanted = part(prefix(upper) & ~prefix(catalog.starts[ItemId(table_id)][0]), role)
+    own = prefix(upper) & ~prefix(catalog.starts[ItemId(table_id)][0])
+    wanted = part(own, role)
+    if role == "errors" and catalog.kinds[ItemId(table_id)] == KEEP:
+        wanted |= expected_refused(part(own, "data"), catalog.ticks)
     delta = catalog.delta[name]
     found = delta.content[version]
     if isinstance(delta, KeyedDelta):

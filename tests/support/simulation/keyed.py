@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from tests.support.simulation.topic import MAX_PARTITIONS, WIDTH, prefix
 
-APPEND, UPSERT, SUM = "append", "upsert", "sum"
-"""Kinds of tables. A sum adds up the values of its key: it shows a record that was applied twice."""
+APPEND, UPSERT, SUM, KEEP = "append", "upsert", "sum", "keep"
+"""Kinds of tables. A sum adds up the values of its key: it shows a record that was applied twice. Some records of a
+table that keeps have no value of their own, but that of the row: without a row they are error rows."""
 WITH_VECTORS = {"sum with vectors": SUM, "upsert with vectors": UPSERT}
 """Kinds whose rows are taken away by deletion vectors, not by writing files anew."""
 
@@ -17,6 +18,7 @@ _RECORDS = range(MAX_PARTITIONS * WIDTH)
 KEY = [(record * 2654435761 >> 9) % 4 for record in _RECORDS]
 """A key has records in all partitions."""
 DELETES = [(record * 40503 >> 5) % 4 == 0 for record in _RECORDS]
+KEEPS = [not DELETES[record] and (record * 69069 >> 7) % 3 == 0 for record in _RECORDS]
 HASH_MASK = (1 << 128) - 1
 
 Files = Mapping[str, tuple["Row", ...]]
@@ -96,7 +98,25 @@ def _applied(kind: str, row: Row | None, event: int) -> Row | None:
         return None
     if kind == UPSERT:
         return Row(KEY[event], event % 2, event)
+    if kind == KEEP and KEEPS[event]:
+        return row and Row(KEY[event], row.value, event)
+    if kind == KEEP:
+        return Row(KEY[event], event % 5, event)
     return Row(KEY[event], (row.value if row else 0) + (1 << event), event)
+
+
+def refused(files: Files, events: Iterable[int]) -> int:
+    """Events of a table that keeps, on these files, that have no row to keep the value of."""
+    there = {row.key for rows in files.values() for row in rows}
+    found = 0
+    for event in events:
+        if DELETES[event]:
+            there.discard(KEY[event])
+        elif not KEEPS[event]:
+            there.add(KEY[event])
+        elif KEY[event] not in there:
+            found |= 1 << event
+    return found
 
 
 def compaction(files: Files, inputs: Iterable[str], new_file: str) -> Change:
@@ -107,8 +127,22 @@ def compaction(files: Files, inputs: Iterable[str], new_file: str) -> Change:
 # ── what has to come out ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def expected_refused(events: int, ticks: Sequence[Tick]) -> int:
+    """From all events at once: those that keep, and have had a deletion or nothing since the last own value."""
+    found = 0
+    last: dict[int, int] = {}
+    for event in ordered(events, ticks):
+        if not KEEPS[event]:
+            last[KEY[event]] = event
+        elif KEY[event] not in last or DELETES[last[KEY[event]]]:
+            found |= 1 << event
+    return found
+
+
 def expected(kind: str, events: int, ticks: Sequence[Tick]) -> frozenset[Row]:
     """From all events at once, and by no code of the writer's but the order: the last word of each key."""
+    if kind == KEEP:
+        return _expected_kept(events, ticks)
     since_delete: dict[int, list[int]] = {}
     for event in ordered(events, ticks):
         if DELETES[event]:
@@ -120,3 +154,15 @@ def expected(kind: str, events: int, ticks: Sequence[Tick]) -> frozenset[Row]:
         for key, live in since_delete.items()
         if live
     )
+
+
+def _expected_kept(events: int, ticks: Sequence[Tick]) -> frozenset[Row]:
+    """The last own value of each key, at the place of the last record that was none of those that are refused."""
+    right = events & ~expected_refused(events, ticks)
+    own: dict[int, int] = {}
+    place: dict[int, int] = {}
+    for event in ordered(right, ticks):
+        place[KEY[event]] = event
+        if not KEEPS[event]:
+            own[KEY[event]] = event
+    return frozenset(Row(key, event % 5, place[key]) for key, event in own.items() if not DELETES[place[key]])

@@ -22,7 +22,7 @@ from airflow_provider_mzshare.core.ticklog.rules import ATTEMPTS_TOGETHER
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from airflow_provider_mzshare.errors import CatalogBehind, Fenced
 from tests.support.simulation.delta import Entry
-from tests.support.simulation.keyed import FENCE, Change, by_place, compaction, is_fence, ordered, plan
+from tests.support.simulation.keyed import FENCE, Change, by_place, compaction, is_fence, ordered, plan, refused
 from tests.support.simulation.keyed_delta import KeyedDelta, Snapshot
 from tests.support.simulation.mutants import Mutant
 from tests.support.simulation.steps import CannotWrite, Committing, NoRoom, PlanAgain, Steps, Unreadable, written
@@ -32,6 +32,9 @@ from tests.support.simulation.vectors import VectorChange
 
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
+
+
+Refusing = Generator[Any, None, int]
 
 
 @dataclass(frozen=True)
@@ -159,6 +162,24 @@ class KeyedWriter:
             delta.note_no_effect(first, task.goal.mz_timestamp, task.events)
             return None
         return Entry(task.name, task.goal.mz_timestamp, first, task.events, task.spec, change)
+
+    def refused(self, delta: KeyedDelta, goal: TickGoal | GroupGoal, ticks: tuple[Tick, ...], events: int) -> Refusing:
+        """Which of the events are error rows by the rows that the data has before them. Asked before the errors are
+        committed; a data collection that has the tick already has had its errors committed."""
+        yield
+        at = delta.load()
+        looks = self._mutant is not Mutant.REFUSED_ON_ANY_STATE
+        if looks and isinstance(goal, GroupGoal) and at.stored != goal.planned:
+            raise PlanAgain
+        if looks and isinstance(goal, TickGoal) and (at.stored or 0) >= goal.mz_timestamp:
+            return 0
+        files = at.files
+        if self._mutant is Mutant.REFUSED_ON_OLDER:
+            files = delta.files[max(0, at.version - 1)]
+        order = by_place(events) if self._mutant is Mutant.REFUSED_BY_PLACE else ordered(events, ticks)
+        found = refused(files, order)
+        self._count("keyed refused by rows", bool(found))
+        return found
 
     # ── compaction ────────────────────────────────────────────────────────────────────────────────────────────────────
 

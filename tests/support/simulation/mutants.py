@@ -51,6 +51,10 @@ class Mutant(Enum):
     KEYED_NOT_FORCED = "the forced commit to a keyed collection is left out when it has no events"
     NO_FENCE_WITHOUT_EFFECT = "the forced commit to a keyed collection is left out when its events change no row"
     CANCELLED_OUT_UNMARKED = "a group whose ticks cancel each other out gets no commit, and is read inside"
+    # Error rows that only the rows of a keyed collection can tell.
+    REFUSED_ON_OLDER = "they are found on the rows of an older version than the one that holds the tick before"
+    REFUSED_ON_ANY_STATE = "they are found on whatever rows there are, though these have the tick already"
+    REFUSED_BY_PLACE = "the events of a group are followed by place alone"
     # Collections with deletion vectors: what is put.
     FILES_AFTER_ENTRY = "files are written after the entry that names them"
     CHANGES_WITHOUT_INSERTS = "the file of changes leaves out the rows that are new"
@@ -152,3 +156,5 @@ VECTORS = frozenset(
     }
 )
 """They show only in a world whose keyed tables have deletion vectors."""
+KEEPING = frozenset({Mutant.REFUSED_ON_OLDER, Mutant.REFUSED_ON_ANY_STATE, Mutant.REFUSED_BY_PLACE})
+"""They show only in a world whose keyed tables keep values of rows."""

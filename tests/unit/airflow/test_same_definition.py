@@ -114,6 +114,8 @@ KEYED: list[tuple[str, dict[str, Any]]] = [
     ("FORMAT TEXT INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS \"Why\")",
      {"format": "text", "include": "key", "envelope": "upsert", "inline_errors": "Why"}),
     ("ENVELOPE UPSERT", {"format": "none", "envelope": "upsert"}),
+    ("KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (a int) ENVELOPE NONE",
+     {"format": "json", "key_format": "json", "key_columns": "a int"}),
     # what does not go together
     ("FORMAT TEXT ENVELOPE UPSERT", {"format": "text", "envelope": "upsert"}),
     ("KEY FORMAT TEXT VALUE FORMAT TEXT", {"format": "text", "key_format": "text"}),
@@ -145,15 +147,32 @@ def test_a_table_with_a_key(clauses: str, given: dict[str, Any]) -> None:
     """Also when it is refused, with the same words."""
     said = answer(lambda: parsed(f"CREATE TABLE IF NOT EXISTS t FROM SOURCE s {clauses}"))
     assert said == answer(lambda: table_statement("s", {"name": "t", **given}))
-    assert isinstance(said, str) == (KEYED.index((clauses, given)) >= 6)
+    assert isinstance(said, str) == (KEYED.index((clauses, given)) >= 7)
     fields = {**{name: param.value for name, param in table_params().items()}, **given}
     if isinstance(fields["include"], str | None):
         assert said == answer(lambda: table_statement("s", rendered(table_definition("t"), fields)))
 
 
+@pytest.mark.parametrize("key", ["b, a", ["b", "a"]], ids=str)
+def test_a_table_names_the_columns_of_its_key(key: Any) -> None:
+    said = parsed(
+        "CREATE TABLE IF NOT EXISTS t (a int, b text, c text, PRIMARY KEY (b, a) NOT ENFORCED) FROM SOURCE s "
+        "FORMAT JSON ENVELOPE DEBEZIUM"
+    )
+    given = {"columns": "a int, b text, c text", "envelope": "debezium", "primary_key": key}
+    assert said == table_statement("s", {"name": "t", **given})
+    fields = {**{name: param.value for name, param in table_params().items()}, **given, "primary_key": "b, a"}
+    assert said == table_statement("s", rendered(table_definition("t"), fields))
+    wrong = {"name": "t", **given, "envelope": "none"}
+    with pytest.raises(StatementError, match="PRIMARY KEY needs ENVELOPE DEBEZIUM"):
+        table_statement("s", wrong)
+
+
 def test_what_only_an_argument_can_get_wrong() -> None:
     for given, problem in (
-        ({"envelope": "debezium"}, "envelope must be one of none, upsert, not 'debezium'"),
+        ({"envelope": "update"}, "envelope must be one of none, upsert, debezium, not 'update'"),
+        ({"columns": "a int", "envelope": "debezium", "primary_key": "b"},
+         "PRIMARY KEY: there is no column b in the list"),
         ({"key_format": "none"}, "key_format must be one of json, text, bytes, not 'none'"),
         ({"inline_errors": True}, "inline_errors is the name of a column, as 'error', not True"),
         ({"format": "none", "key_format": "json"},

@@ -155,7 +155,7 @@ def test_where_the_key_is_in_the_row_records_need_none() -> None:
         (b"?", told("u", {"id": 2, "n": 1}, before={"id": 1, "n": 1})),
         (KEY, None),
         (None, told("d", before={"id": 2, "n": 1})),
-        (KEY, told("d")),
+        (b"?", told("d")),
         shape=shape,
     )
     assert [list(contents(state)) for state in made.states().values()] == [[(1,)], [(2,)], [(2,)], [], []]

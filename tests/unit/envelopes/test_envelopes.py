@@ -79,8 +79,8 @@ def test_a_table_of_any_envelope_keeps_its_name() -> None:
 
 
 def test_one_that_is_not_here_is_refused_in_a_statement_and_where_the_table_would_be_filled() -> None:
-    with pytest.raises(StatementError, match="ENVELOPE DEBEZIUM is not supported yet; use NONE or UPSERT"):
-        parse("FORMAT TEXT ENVELOPE DEBEZIUM")
+    with pytest.raises(StatementError, match="expected NONE, UPSERT or DEBEZIUM, found ADDING"):
+        parse("FORMAT TEXT ENVELOPE ADDING")
     stored = parse_table_spec(TableSpec(reference="r", format="text", envelope="adding").model_dump_json())
     assert "ENVELOPE ADDING" in print_create_table(QualifiedName("public", "t"), QualifiedName("public", "s"), stored)
     with pytest.raises(UnknownEnvelope, match="there is no envelope 'adding'"):

@@ -140,7 +140,7 @@ def test_a_key_in_several_lanes_is_noticed() -> None:
 @settings(max_examples=40, deadline=None)
 @given(cases([shape for shape in SHAPES.values() if shape.columns]))
 def test_an_envelope_without_a_fold_of_ours_is_folded_by_its_own(case: Case) -> None:
-    fold = OwnFold(ADDING, measures(case.shape), case.shape.schema)
+    fold = OwnFold(ADDING, measures(case.shape), case.event_table([]).schema)
     for tick in case.ticks:
         fold.add(case.event_table([tick]).combine_chunks().to_batches(max_chunksize=2)[::-1])
         fold.end_ticks()

@@ -1,0 +1,81 @@
+"""Tables with ENVELOPE DEBEZIUM, on a real topic: equal to the oracle at every tick, live, late, and after kills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from tests.support import keyed_oracle
+from tests.support.debezium_cases import SHAPES, drawn
+from tests.support.debezium_oracle import DebeziumCase, DebeziumShape
+from tests.support.kafka import Record, create_topic, produce
+from tests.support.keyed_stack import KeyedTable, check_states, sent, ticks_of
+from tests.support.model import records
+from tests.support.stack import Stack, Table
+
+PLAIN = Table("plain", (("op", "text"),))
+
+
+@dataclass(frozen=True)
+class ChangedTable(KeyedTable):
+    """Of a topic with changes."""
+
+    def states(self, stack: Stack, source_id: ItemId) -> Mapping[int, keyed_oracle.State]:
+        upstream = records(stack.kafka, stack.topic(source_id))
+        read = tuple(keyed_oracle.Record(r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in upstream)
+        return DebeziumCase(cast(DebeziumShape, self.shape), ticks_of(stack, source_id), read).states()
+
+
+def tables(prefix: str = "") -> list[ChangedTable]:
+    """Two of each shape: one with deletion vectors, and one that is merged."""
+    return [
+        ChangedTable(f"{prefix}{name}" + ("" if vectors else "_merged"), shape=shape, vectors=vectors)
+        for vectors in (True, False)
+        for name, shape in SHAPES.items()
+    ]
+
+
+def test_changes_of_every_shape_equal_the_oracle_at_every_tick_live_and_late(
+    stack: Stack, kafka: EmbeddedKafka
+) -> None:
+    topic, live, late = create_topic(kafka, 3), tables()[:4], tables("late_")[1:3]
+    produce(kafka, topic, sent(drawn(1, SHAPES["key"], ticks=3)))
+    source = stack.create("changes", topic, [PLAIN, *live])
+    with stack.running(source):
+        for seed, shape in enumerate(SHAPES.values()):
+            produce(kafka, topic, sent(drawn(seed, shape, ticks=2)))
+            stack.wait_caught_up(source, ["plain", *(table.name for table in live)])
+        stack.add(source, late)
+        backfill = stack.start_backfill(late[0].name)
+        produce(kafka, topic, sent(drawn(7, SHAPES["composite"], ticks=3)))
+        stack.wait_cut_over([table.name for table in late])
+        assert backfill.join().state == "finished"
+        produce(kafka, topic, sent(drawn(8, SHAPES["named"], ticks=3)))
+        stack.wait_caught_up(source, ["plain", *(table.name for table in (*live, *late))])
+    for table in (*live, *late):
+        check_states(stack, table, table.states(stack, source), texts=False)
+
+
+def test_a_truncation_empties_the_table_and_stalls_one_of_several_partitions(
+    stack: Stack, kafka: EmbeddedKafka
+) -> None:
+    one, several = create_topic(kafka, 1), create_topic(kafka, 2)
+    shape = SHAPES["named"]
+    changed = [ChangedTable(f"one{vectors}", shape=shape, vectors=vectors) for vectors in (True, False)]
+    stalled = ChangedTable("several", shape=shape)
+    source = stack.create("one", one, changed)
+    other = stack.create("several_partitions", several, [PLAIN, stalled])
+    with stack.running(source), stack.running(other):
+        for seed in range(3):
+            produce(kafka, one, sent(drawn(seed, shape, ticks=2, partitions=1, clears=0.1)))
+            stack.wait_caught_up(source, [table.name for table in changed])
+        produce(kafka, several, [Record(b'{"op": "t"}', partition=1)])
+        stack.wait_caught_up(other, ["plain"])
+    for table in changed:
+        check_states(stack, table, table.states(stack, source), texts=False)
+    found = stack.table("several")
+    assert found.status == "stalled"
+    assert "truncates the table, and the topic has 2 partitions: nothing says which records" in str(found.reason)
