@@ -196,6 +196,37 @@ class MzShare:
         with open_changes(self._wiring.catalog, self.settings.warehouse, name, asked) as batches:
             yield batches
 
+    @contextmanager
+    def follow(
+        self,
+        name: str,
+        *,
+        as_of: int | datetime | None = None,
+        up_to: int | datetime | None = None,
+        snapshot: bool = True,
+        progress: bool = False,
+        columns: Sequence[str] | None = None,
+        system_columns: bool = False,
+        poll_seconds: float = 1.0,
+        timeout: float | None = None,
+    ) -> Iterator[pa.RecordBatchReader]:
+        """What ``changes`` gives, and then what comes: the reader waits for it, until the caller stops.
+
+        :param up_to: end there; None: go on.
+        :param poll_seconds: how often the catalog is looked at.
+        :param timeout: seconds; then it ends with all that is final. None: never.
+        """
+        from airflow_provider_mzshare.control.lifecycle.change_following import follow_changes
+        from airflow_provider_mzshare.control.lifecycle.change_stream import Asked
+        from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
+
+        typed_name(name)
+        times = _milliseconds(as_of), _milliseconds(up_to)
+        asked = Asked(*times, snapshot, progress, columns, system_columns)
+        where = self._wiring.catalog, self.settings.warehouse
+        with follow_changes(*where, name, asked, poll_seconds=poll_seconds, timeout=timeout) as batches:
+            yield batches
+
     def read_cut(
         self, names: Sequence[str], *, as_of: int | datetime | None = None, tick: int | None = None
     ) -> Mapping[str, pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Any
 
@@ -10,9 +10,13 @@ import typer
 
 from airflow_provider_mzshare.cli import context
 from airflow_provider_mzshare.cli.read import first_rows, rows_of
-from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows
+from airflow_provider_mzshare.cli.render import Output, OutputOption, print_lines, print_rows
 
 _FIRST = "Begin with the rows as of this mz_timestamp; with --no-snapshot, with its changes. Default: as of now."
+
+TimeoutOption = Annotated[
+    float | None, typer.Option("--timeout", min=0, metavar="S", help="With -f: end after S seconds.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -31,6 +35,10 @@ def changes(
     progress: Annotated[
         bool, typer.Option("--progress", help="Also print when there is nothing more before an mz_timestamp.")
     ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until you stop it or --up-to is reached.")
+    ] = False,
+    timeout: TimeoutOption = None,
     limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Print only the first N.")] = None,
     system_columns: Annotated[
         bool, typer.Option("--system-columns", help="Also print tick, partition and offset of each row.")
@@ -38,17 +46,36 @@ def changes(
     output: OutputOption = Output.table,
 ) -> None:
     """Print what has changed in a table: its rows as of a time, then each row that came (1) or went (-1), in order."""
+    if timeout is not None and not follow:
+        raise typer.BadParameter("--timeout goes with -f")
+    from airflow_provider_mzshare.control.lifecycle.change_following import follow_changes
     from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
     from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 
     typed_name(name)
     chosen = context.settings()
     asked = Asked(as_of, up_to, not no_snapshot, progress, None, system_columns)
-    with (
-        context.open_catalog(chosen) as catalog,
-        open_changes(catalog, chosen.warehouse, name, asked) as found,
-    ):
-        rows: Iterator[dict[str, Any]] = islice(rows_of(found), limit)
-        if limit is None and output is Output.table:
-            rows = first_rows(rows)
-        print_rows(found.schema.names, rows, output)
+    with context.open_catalog(chosen) as catalog:
+        if follow:
+            with follow_changes(catalog, chosen.warehouse, name, asked, timeout=timeout) as coming:
+                print_lines(coming.schema.names, _limited(coming, limit), output)
+        else:
+            with open_changes(catalog, chosen.warehouse, name, asked) as found:
+                _print(found, limit, output)
+
+
+def _print(found: Any, limit: int | None, output: Output) -> None:
+    rows: Iterator[dict[str, Any]] = islice(rows_of(found), limit)
+    if limit is None and output is Output.table:
+        rows = first_rows(rows)
+    print_rows(found.schema.names, rows, output)
+
+
+def _limited(batches: Iterable[Any], limit: int | None) -> Iterator[Iterator[dict[str, Any]]]:
+    left = limit
+    while left is None or left > 0:
+        batch = next(iter(batches), None)
+        if batch is None:
+            return
+        yield islice(rows_of([batch]), left)
+        left = None if left is None else left - batch.num_rows

@@ -38,6 +38,33 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], output: Output, file
     return _print_table(columns, rows, file)
 
 
+def print_lines(columns: Sequence[str], batches: Iterable[Iterable[Row]], output: Output) -> None:
+    """Print rows for ever, each at once: for people in columns that grow with what comes, JSON an object a line."""
+    file = sys.stdout
+    writer = csv.writer(file, lineterminator="\n")
+    if output is Output.csv:
+        writer.writerow(columns)
+    widths = [len(name) for name in columns]
+    if output is Output.table:
+        file.write(_padded(columns, widths))
+    file.flush()
+    for batch in batches:
+        for row in batch:
+            if output is Output.json:
+                file.write(json.dumps({name: plain(row[name]) for name in columns}, ensure_ascii=False) + "\n")
+            elif output is Output.csv:
+                writer.writerow([_cell(row[name]) for name in columns])
+            else:
+                cells = [visible(_cell(row[name])) for name in columns]
+                widths = [max(width, len(cell)) for width, cell in zip(widths, cells, strict=True)]
+                file.write(_padded(cells, widths))
+        file.flush()
+
+
+def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+
+
 def print_record(record: Row, output: Output, text: str) -> None:
     """One answer: its ``text`` for people, all of its fields for programs."""
     if output is Output.table:

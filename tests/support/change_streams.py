@@ -8,8 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 from sqlalchemy import select
@@ -22,14 +21,16 @@ from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open
 from airflow_provider_mzshare.control.lifecycle.read_table import read_table
 from airflow_provider_mzshare.errors import NotReadable
 
-Rows = Counter[tuple[Any, ...]]
+Rows = Counter[str]
 Changes = dict[int, Rows]
 """By their time."""
 
 
-def rows_of(table: pa.Table) -> Rows:
-    """As text, in which one NaN is like another."""
-    return Counter(map(repr, zip(*(column.to_pylist() for column in table.columns), strict=True)))  # type: ignore[arg-type]
+def rows_of(table: pa.Table, names: Sequence[str]) -> Rows:
+    """As text, in which one NaN is like another; NULL in columns that came later."""
+    present = set(table.schema.names)
+    columns = [table.column(name).to_pylist() if name in present else [None] * table.num_rows for name in names]
+    return Counter(map(repr, zip(*columns, strict=True)))
 
 
 def changes_of(catalog: Catalog, root: str, name: str, asked: Asked) -> Changes:
@@ -80,7 +81,11 @@ class Streams:
         if probes is not None and len(self.times) > probes:
             kept = {since, upper - 1}
             self.times = sorted({*self._random.sample(self.times, probes), *kept})
-        self.states = {at: rows for at in self.times if (rows := self._read(at)) is not None}
+        found = {at: rows for at in self.times if (rows := self._read(at)) is not None}
+        names = found[upper - 1].schema.names
+        """Those of the newest tick: of all of a stream up to it."""
+        self.states = {at: rows_of(rows, names) for at, rows in found.items()}
+        self._alike = [at for at, rows in found.items() if rows.schema.names == names]
 
     def check(self) -> int:
         """:returns: how many pairs of times were compared."""
@@ -101,10 +106,9 @@ class Streams:
         later = [to for to in self.states if to >= at]
         for to in later:
             assert added(snapshot, whole, at + 1, to + 1) == self.states[to], f"changes from {at} to {to}"
-        if at + 1 <= upper:
-            to = self._random.choice(later)
-            alone = self._changes(Asked(at + 1, to + 1, snapshot=False))
-            assert alone == {time: diffs for time, diffs in whole.items() if time <= to}, f"changes {at + 1} to {to}"
+        to = self._random.choice([time for time in self._alike if time >= at])
+        alone = self._changes(Asked(at + 1, to + 1, snapshot=False))
+        assert alone == {time: diffs for time, diffs in whole.items() if time <= to}, f"changes {at + 1} to {to}"
         return len(later)
 
     def _check_refused(self, at: int) -> None:
@@ -115,8 +119,9 @@ class Streams:
             assert since <= at < upper or str(since if at < since else upper) in refusal, refusal
         if since < at < upper:
             first = min(self.states)
-            named = re.findall(r"\d+", self._refusal(Asked(first, at + 1)).partition("nearest")[2])
-            assert 1 <= len(named) <= 2
+            refusal = self._refusal(Asked(first, at + 1))
+            named = re.findall(r"\d+", refusal.partition("nearest")[2])
+            assert 1 <= len(named) <= 2, refusal
             for cut in map(int, named):
                 assert self._read(cut - 1) is not None, f"{cut} is named, and cannot be had"
                 # Between what is named nothing can be had.
@@ -133,9 +138,9 @@ class Streams:
     def _changes(self, asked: Asked) -> Changes:
         return changes_of(self._catalog, self._root, self._name, asked)
 
-    def _read(self, at: int) -> Rows | None:
+    def _read(self, at: int) -> pa.Table | None:
         try:
-            return rows_of(read_table(self._catalog, self._root, self._name, as_of_ms=at))
+            return read_table(self._catalog, self._root, self._name, as_of_ms=at)
         except NotReadable:
             return None
 
@@ -143,11 +148,3 @@ class Streams:
 def items_name(name: str) -> tuple[str, str]:
     schema, _, plain = name.rpartition(".")
     return schema or "public", plain
-
-
-def check_streams(catalog: Catalog, root: str, names: Sequence[str], *, probes: int | None = None) -> int:
-    return sum(Streams(catalog, root, name, probes=probes).check() for name in names)
-
-
-def pairs(times: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return ((a, b) for a in times for b in times if a <= b)

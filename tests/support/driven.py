@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +72,7 @@ class DrivenIngestion:
     def __init__(self, catalog: Catalog, root: str, source_id: ItemId, records: Records, job: JobId) -> None:
         self.store = CatalogTickStore(catalog, source_id)
         self._records, self.lanes = records, 1
+        self.states = KeyStates(Path(f"{root}-{job}-keys"))
         self._holder = self.store.claim(job, stood_still=self.store.lease())
         self.commits = TickCommits(
             self.store,
@@ -79,7 +80,7 @@ class DrivenIngestion:
             source_id=source_id,
             root=root,
             place=PARTITIONED,
-            states=KeyStates(Path(f"{root}-keys")),
+            states=self.states,
             lanes=lambda: self.lanes,
         )
 
@@ -93,8 +94,15 @@ class DrivenIngestion:
 
     def tick(self, upper: Position) -> Tick:
         tick = self.mint(upper)
-        self.store.commit(self._holder, tick.number, self.execute(tick), {})
+        self.commit(tick, self.execute(tick))
         return tick
+
+    def commit(self, tick: Tick, outcomes: Mapping[ItemId, Outcome]) -> None:
+        self.store.commit(self._holder, tick.number, outcomes, {})
+
+    def tick_without_records(self) -> Tick:
+        state = self.store.load()
+        return self.store.mint_empty(self._holder, at=state.upper, incarnation=state.incarnation)
 
     def finish_pending(self) -> list[int]:
         """The numbers of what a predecessor left."""
@@ -106,44 +114,69 @@ class DrivenIngestion:
 
 
 class DrivenBackfill:
-    """Brings one table up, in groups that are as large as they may be."""
+    """Brings one table up, in groups that are as large as they may be.
 
-    def __init__(self, catalog: Catalog, root: str, table_id: ItemId, source_id: ItemId, records: Records) -> None:
+    :param run: which run of the backfill's app this is; it takes over from the one before.
+    :param most: ticks in a group.
+    :param end: where an upstream that compacts ended after the groups were read, if they are read late.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        root: str,
+        table_id: ItemId,
+        source_id: ItemId,
+        records: Records,
+        *,
+        run: int = 1,
+        most: int = 1_000,
+        end: Position | None = None,
+    ) -> None:
         self._catalog, self._records, self._table_id = catalog, records, table_id
+        self.most, self._end = most, end
         backfill_id = arriving(CatalogTickStore(catalog, source_id).load())[table_id].backfill_id
         assert backfill_id is not None
         self.store = CatalogBackfillStore(catalog, source_id, backfill_id)
-        job = note_job(catalog, f"backfill-{backfill_id}", source_id, "", backfill_id=backfill_id)
-        self._holder = self.store.claim(job)
+        name = f"backfill-{backfill_id}" if run == 1 else f"backfill-{backfill_id}-{run}"
+        job = note_job(catalog, name, source_id, "", backfill_id=backfill_id)
+        self._holder = self.store.claim(job, stood_still=self.store.lease())
         self._commits = GroupCommits(
             self.store,
             self._holder,
             source_id=source_id,
             root=root,
             place=PARTITIONED,
-            states=KeyStates(Path(f"{root}-keys")),
+            states=KeyStates(Path(f"{root}-{name}-keys")),
             lanes=lambda: 1,
         )
 
     def run(self) -> list[tuple[int, int]]:
         """To the end of the log; the next tick cuts it over. Gives back the first and the last tick of each group."""
         groups = []
-        while (group := self._next_group()) is not None:
-            self._follow(group)
+        while (group := self.next_group()) is not None:
+            self.follow(group, self.execute(group))
             groups.append((group.first.number, group.number))
-        with self._catalog.write() as session:
-            assert arm_table(session, self._table_id)
+        self.arm()
         return groups
 
-    def _next_group(self) -> TickGroup | None:
+    def arm(self) -> None:
+        with self._catalog.write() as session:
+            assert arm_table(session, self._table_id)
+
+    def next_group(self) -> TickGroup | None:
         state = self.store.load()
         table = arriving(state)[self._table_id]
         if table.next_tick > state.last_number:
             return None
         behind = rearmost({table.table_id: table}, self.store.spec_changes([table.table_id]))
-        return cut_group(self.store.ticks(behind.first, 1_000), before=behind.before)
+        return cut_group(self.store.ticks(behind.first, self.most), before=behind.before)
 
-    def _follow(self, group: TickGroup) -> None:
+    def execute(self, group: TickGroup) -> dict[ItemId, Outcome]:
         (member,) = self.store.members([self._table_id], group.first.number)
-        outcomes = {self._table_id: execute(self._commits, group, member, self._records)}
-        self.store.follow(self._holder, first=group.first.number, last=group.last, outcomes=outcomes, stats={})
+        return {self._table_id: execute(self._commits, group, member, self._records)}
+
+    def follow(self, group: TickGroup, outcomes: dict[ItemId, Outcome]) -> None:
+        self.store.follow(
+            self._holder, first=group.first.number, last=group.last, outcomes=outcomes, stats={}, end=self._end
+        )

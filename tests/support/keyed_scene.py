@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.models import TickRow
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item
 from airflow_provider_mzshare.control.catalog.queries.reads import ReadPoint, table_read_point
@@ -76,8 +77,7 @@ class KeyedScene:
         for tick in self.case.ticks if ticks is None else ticks:
             upper, state = Position({lane: end for lane, (_, end) in tick.ranges.items()}), self.app.store.load()
             if upper == state.upper:
-                holder = self.app._holder
-                self.app.store.mint_empty(holder, at=state.upper, incarnation=state.incarnation)
+                self.app.tick_without_records()
             else:
                 self.app.tick(upper)
 
@@ -87,6 +87,11 @@ class KeyedScene:
     def table(self, table_id: ItemId) -> TableItem:
         with self.catalog.read() as session:
             return get_table_item(session, table_id)
+
+    def times(self) -> list[int]:
+        """Of all ticks."""
+        with self.catalog.read() as session:
+            return list(session.scalars(select(TickRow.mz_timestamp).order_by(TickRow.number)))
 
     def messages(self, table_id: ItemId) -> int:
         """How many records it has got, as its statistics say."""

@@ -6,8 +6,8 @@ name meant when it began.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 
@@ -33,6 +33,7 @@ from airflow_provider_mzshare.storage.collections.changes import (
     Wanted,
     changes_of,
     difference,
+    gathered,
     snapshot_changes,
 )
 from airflow_provider_mzshare.storage.collections.collection import collection_exists
@@ -69,11 +70,17 @@ def open_changes(catalog: Catalog, warehouse: str, name: str, asked: Asked) -> I
     the table's own, as its newest tick of these has them. No order within a time.
     """
     with catalog.read() as session:
-        stream = _begin(session, warehouse, _table_named(session, name), asked)
-    yield stream.reader(catalog, stream.bounds.up_to)
+        table = table_named(session, name)
+        if table.upper == 0:
+            raise NotReadable(f"{table.display} has no committed tick yet", hint=hints.become_live(table.display))
+        stream = begin(session, warehouse, table, asked)
+    with closing(stream.explained(catalog, stream.batches(catalog, stream.bounds.up_to))) as batches:
+        # The first batch is read now: errors show there.
+        first = [batch for batch in [next(batches, None)] if batch is not None]
+        yield pa.RecordBatchReader.from_batches(stream.schema, chain(first, batches))
 
 
-def _table_named(session: Session, name: str) -> TableItem:
+def table_named(session: Session, name: str) -> TableItem:
     typed = parse_name(name)
     relation = find_relation(session, (typed.schema, typed.name))
     if not isinstance(relation.item, TableItem):
@@ -81,24 +88,39 @@ def _table_named(session: Session, name: str) -> TableItem:
             f"{relation.kind} {relation.display} has no change stream: only tables have one",
             hint="read the changes of the tables",
         )
-    if relation.item.upper == 0:
-        raise NotReadable(
-            f"{relation.item.display} has no committed tick yet", hint=hints.become_live(relation.item.display)
-        )
     return relation.item
 
 
-def _begin(session: Session, warehouse: str, table: TableItem, asked: Asked) -> _Stream:
-    """Check the bounds, and fix what the stream begins with."""
+def begin(session: Session, warehouse: str, table: TableItem, asked: Asked) -> Stream:
+    """Check the bounds, and fix what the stream begins with. The table has a committed tick."""
     bounds = _bounds(session, table, asked)
     check_bounds(bounds, queries.gaps_near(session, table, (bounds.lower, bounds.up_to)))
     generation = queries.generation_at(session, table, bounds.lower - 1)
-    spec, place = queries.columns_at(session, table, max(bounds.up_to - 1, bounds.as_of))
+    wanted = wanted_at(session, table, asked, max(bounds.up_to - 1, bounds.as_of))
+    first = queries.state_at(session, table, generation, bounds.as_of) if bounds.snapshot else None
+    return Stream(warehouse, table.id, bounds, wanted, asked.progress, first, generation)
+
+
+def wanted_at(session: Session, table: TableItem, asked: Asked, time: int) -> Wanted:
+    """Of the columns that the table has at a time."""
+    spec, place = queries.columns_at(session, table, time)
     shape = rows_schema(spec, place)
     system = system_names(shape.names)
     columns = choose_columns(shape.names, asked.columns, system, with_system_columns=asked.with_system_columns)
-    first = queries.state_at(session, table, generation, bounds.as_of) if bounds.snapshot else None
-    return _Stream(warehouse, table.id, bounds, Wanted(shape, columns), asked.progress, first, generation)
+    if taken := [name for name in (TIMESTAMP, PROGRESSED, DIFF) if name in columns]:
+        raise NotReadable(
+            f"{table.display} has a column {taken[0]} of its own, and its changes have another",
+            hint="name the other columns",
+        )
+    return Wanted(shape, columns)
+
+
+def schema_of(wanted: Wanted, *, progress: bool) -> pa.Schema:
+    """Of a stream."""
+    changes = wanted.schema
+    progressed = [pa.field(PROGRESSED, pa.bool_())] if progress else []
+    own = [changes.field(name) for name in wanted.columns]
+    return pa.schema([pa.field(TIMESTAMP, pa.int64()), *progressed, changes.field(DIFF), *own])
 
 
 def _bounds(session: Session, table: TableItem, asked: Asked) -> Bounds:
@@ -113,7 +135,7 @@ def _bounds(session: Session, table: TableItem, asked: Asked) -> Bounds:
 
 
 @dataclass
-class _Stream:
+class Stream:
     """A stream that has begun.
 
     :param first: the state of its snapshot. :param generation: the one that answers for the time before it goes on.
@@ -128,28 +150,17 @@ class _Stream:
     generation: int
 
     def __post_init__(self) -> None:
+        self.schema = schema_of(self.wanted, progress=self.progress)
         self._next = self.bounds.lower
-        taken = [name for name in (TIMESTAMP, PROGRESSED, DIFF) if name in self.wanted.columns]
-        if taken:
-            raise NotReadable(
-                f"{self.bounds.table} has a column {taken[0]} of its own, and its changes have another",
-                hint="name the other columns",
-            )
+        self._places: dict[Stored, Place] = {}
 
     @property
-    def schema(self) -> pa.Schema:
-        changes = self.wanted.schema
-        progressed = [pa.field(PROGRESSED, pa.bool_(), nullable=False)] if self.progress else []
-        own = [changes.field(name) for name in self.wanted.columns]
-        return pa.schema([pa.field(TIMESTAMP, pa.int64()), *progressed, changes.field(DIFF), *own])
-
-    def reader(self, catalog: Catalog, up_to: int) -> pa.RecordBatchReader:
-        """Up to a time that is final. The first batch is read now: errors show there."""
-        batches = self.explained(catalog, self.batches(catalog, up_to))
-        first = [batch for batch in [next(batches, None)] if batch is not None]
-        return pa.RecordBatchReader.from_batches(self.schema, chain(first, batches))
+    def reached(self) -> int:
+        """All before it has been given."""
+        return self._next
 
     def batches(self, catalog: Catalog, up_to: int) -> Iterator[pa.RecordBatch]:
+        """Up to a time that is final."""
         if self.first is not None:
             first, self.first = self.first, None
             yield from self._stamped(self.bounds.as_of, self._snapshot(first))
@@ -181,13 +192,14 @@ class _Stream:
         return self._place(state.stored), state.version
 
     def _place(self, stored: Stored) -> Place:
-        return Place(self.warehouse, stored.collection_id, stored.path)
+        if stored not in self._places:
+            self._places[stored] = Place(self.warehouse, stored.collection_id, stored.path)
+        return self._places[stored]
 
     def _stamped(self, at: int, changes: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in changes:
-            if batch.num_rows:
-                *own, diffs = batch.columns
-                yield self._batch(at, False, diffs, own)
+        for batch in gathered(changes):
+            *own, diffs = batch.columns
+            yield self._batch(at, False, diffs, own)
 
     def _progressed(self, at: int) -> Iterator[pa.RecordBatch]:
         if self.progress:
@@ -199,7 +211,7 @@ class _Stream:
         told = [pa.repeat(pa.scalar(progressed), len(diffs))] if self.progress else []
         return pa.RecordBatch.from_arrays([times, *told, diffs, *own], schema=self.schema)
 
-    def explained(self, catalog: Catalog, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def explained(self, catalog: Catalog, batches: Iterator[pa.RecordBatch]) -> Generator[pa.RecordBatch, None, None]:
         try:
             yield from batches
         except READ_ERRORS as error:

@@ -175,14 +175,23 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
     if bounds.up_to < lower:
         raise NotReadable(f"{table}: changes from {lower} up to {bounds.up_to} end before they begin")
     known = list(gaps)
-    for cut, name, shift in ((lower, "from", int(bounds.snapshot)), (bounds.up_to, "up to", 0)):
-        gap = next((gap for gap in known if gap.holds(cut)), None)
-        if gap is not None:
-            near = [time - shift for time in nearest_cuts(cut, known) if bounds.since < time <= bounds.upper]
-            raise NotReadable(
-                f"{table}: the stream cannot be cut at {name} {cut - shift}: {gap.why}",
-                hint=f"the nearest time{'s are' if len(near) > 1 else ' is'} {' and '.join(map(str, near))}",
-            )
+    _check_cut(bounds, known, lower, "from", int(bounds.snapshot))
+    check_end(bounds, known)
+
+
+def check_end(bounds: Bounds, gaps: Sequence[Gap]) -> None:
+    """Raise NotReadable unless the stream can end there."""
+    _check_cut(bounds, gaps, bounds.up_to, "up to", 0)
+
+
+def _check_cut(bounds: Bounds, gaps: Sequence[Gap], cut: int, name: str, shift: int) -> None:
+    gap = next((gap for gap in gaps if gap.holds(cut)), None)
+    if gap is not None:
+        near = [time - shift for time in nearest_cuts(cut, gaps) if bounds.since < time <= bounds.upper]
+        raise NotReadable(
+            f"{bounds.table}: the stream cannot be cut at {name} {cut - shift}: {gap.why}",
+            hint=f"the nearest time{'s are' if len(near) > 1 else ' is'} {' and '.join(map(str, near))}",
+        )
 
 
 def nearest_cuts(cut: int, gaps: Iterable[Gap]) -> tuple[int, int]:

@@ -18,6 +18,7 @@ import pyarrow.fs as pafs
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.changes import Commit
 from airflow_provider_mzshare.storage.collections import log as deltalog
+from airflow_provider_mzshare.storage.collections.ordered_rows import BATCH_ROWS
 from airflow_provider_mzshare.storage.collections.rows import Snapshot, native_filesystem, open_snapshot
 from airflow_provider_mzshare.storage.collections.summing import DIFF, Sum
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
@@ -26,6 +27,7 @@ from airflow_provider_mzshare.storage.collections.vectors.committing import CHAN
 from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile
 from airflow_provider_mzshare.storage.collections.vectors.masked_rows import dataset_of, masked_of
 
+_BATCH_BYTES = 8 << 20
 _COMING = pa.array(["insert", "update_postimage"])
 
 Signed = Iterator[tuple[int, pa.RecordBatch]]
@@ -91,6 +93,22 @@ def snapshot_changes(place: Place, version: int, wanted: Wanted) -> Iterator[pa.
     """All rows of a version, as rows that come."""
     for batch in _rows_at(place, version, wanted):
         yield _signed(batch, 1, wanted)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: every small file gives a batch of its own. None is empty."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= BATCH_ROWS or size >= _BATCH_BYTES:
+            yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+            held, rows, size = [], 0, 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def _rows_at(place: Place, version: int, wanted: Wanted) -> Iterator[pa.RecordBatch]:

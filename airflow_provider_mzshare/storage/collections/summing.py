@@ -19,7 +19,7 @@ from airflow_provider_mzshare.storage.collections.vectors.key_hashes import key_
 
 DIFF = "mz_diff"
 """The last column of changes: how often the row comes, or with a minus goes."""
-LIMIT = 64 << 20
+LIMIT = 32 << 20
 """Bytes of rows that are added up in memory."""
 _BITS = 4
 """Of the hash, for each time that rows are cut into parts."""

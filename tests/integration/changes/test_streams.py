@@ -190,10 +190,11 @@ def test_on_the_command_line(cli: Cli, filled: Filled, times: list[int]) -> None
     assert "is not a name" in cli.error("changes", "a b")
 
 
-def test_the_example_of_the_page(cli: Cli, filled: Filled, times: list[int]) -> None:
-    (example,) = examples("What has changed")
+def test_the_examples_of_the_page(cli: Cli, filled: Filled, times: list[int]) -> None:
+    whole, followed = examples("What has changed")
     with mock.patch.dict(os.environ, cli.environment):
-        found = run(example, time=times[1])["changes"]
+        found = run(whole, time=times[1])["changes"]
+        assert run(followed, time=times[1])["rows"] == found.num_rows == 5
     assert sorted(found.column("mz_timestamp").to_pylist()) == [times[1]] * 2 + [times[2]] * 2 + times[3:]
 
 
