@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
-
-from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
-from tests.support import keyed_oracle
 from tests.support.debezium_cases import SHAPES, drawn
-from tests.support.debezium_oracle import DebeziumCase, DebeziumShape
 from tests.support.kafka import Record, create_topic, produce
-from tests.support.keyed_stack import KeyedTable, check_states, sent, ticks_of
-from tests.support.model import records
+from tests.support.keyed_stack import ChangedTable, check_states, sent
 from tests.support.stack import Stack, Table
 
 PLAIN = Table("plain", (("op", "text"),))
-
-
-@dataclass(frozen=True)
-class ChangedTable(KeyedTable):
-    """Of a topic with changes."""
-
-    def states(self, stack: Stack, source_id: ItemId) -> Mapping[int, keyed_oracle.State]:
-        upstream = records(stack.kafka, stack.topic(source_id))
-        read = tuple(keyed_oracle.Record(r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in upstream)
-        return DebeziumCase(cast(DebeziumShape, self.shape), ticks_of(stack, source_id), read).states()
 
 
 def tables(prefix: str = "") -> list[ChangedTable]:

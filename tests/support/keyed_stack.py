@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from sqlalchemy import select
 
@@ -14,6 +15,7 @@ from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.errors import NotReadable
 from tests.support import kafka as broker
+from tests.support.debezium_oracle import DebeziumCase, DebeziumShape
 from tests.support.keyed_cases import PLAIN
 from tests.support.keyed_oracle import Apply, Case, Record, Shape, State, Tick, check_errors, check_rows, upsert
 from tests.support.model import records
@@ -33,6 +35,16 @@ class KeyedTable(Table):
 
     def spec(self, topic: str) -> TableSpec:
         return self.shape.spec.model_copy(update={"reference": topic, "deletion_vectors": self.vectors})
+
+
+@dataclass(frozen=True)
+class ChangedTable(KeyedTable):
+    """Of a topic with changes."""
+
+    def states(self, stack: Stack, source_id: ItemId) -> Mapping[int, State]:
+        upstream = records(stack.kafka, stack.topic(source_id))
+        read = tuple(Record(r.partition, r.offset, r.key, r.value, r.timestamp_ms) for r in upstream)
+        return DebeziumCase(cast(DebeziumShape, self.shape), ticks_of(stack, source_id), read).states()
 
 
 def keyed_tables(shapes: Mapping[str, Shape]) -> list[Table]:

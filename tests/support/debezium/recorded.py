@@ -7,6 +7,7 @@ import lzma
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,20 @@ class Stream:
     @property
     def case(self) -> DebeziumCase:
         """A tick for each mark."""
-        begins = [dict.fromkeys(self.ends[0], 0), *self.ends]
+        return self.cut(1)
+
+    def cut(self, parts: int) -> DebeziumCase:
+        """So many ticks for each mark, the last of which ends there."""
+        ends = [dict.fromkeys(self.ends[0], 0)]
+        for mark in self.ends:
+            last = ends[-1]
+            ends += [
+                {lane: begin + (mark[lane] - begin) * part // parts for lane, begin in last.items()}
+                for part in range(1, parts + 1)
+            ]
         ticks = [
-            Tick(number, {lane: (before[lane], end) for lane, end in ends.items()})
-            for number, (before, ends) in enumerate(zip(begins, self.ends, strict=False), start=1)
+            Tick(number, {lane: (before[lane], end) for lane, end in after.items()})
+            for number, (before, after) in enumerate(pairwise(ends), start=1)
         ]
         return DebeziumCase(shape_of(self.relation), tuple(ticks), self.records)
 

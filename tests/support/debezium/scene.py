@@ -74,9 +74,12 @@ class Scene:
     def hold_and_kill(self, after: int) -> None:
         """All of them, when each has sent so many records."""
         self.start(hold_after=after)
+        self.wait_held()
+        self.kill()
+
+    def wait_held(self) -> None:
         for debezium in self.debeziums.values():
             debezium.wait_held()
-        self.kill()
 
     def kill(self) -> None:
         for debezium in self.debeziums.values():
