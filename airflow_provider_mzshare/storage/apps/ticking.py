@@ -58,8 +58,7 @@ class Ticking:
         on_running: Callable[[], None],
     ) -> None:
         self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
-        self._on_running = on_running
-        state = store.load()
+        self._on_running, state = on_running, store.load()
         self._identity, self._compaction_asked = state.incarnation, state.compaction_asked
         self._executor = TickExecutor(
             spark,
