@@ -39,6 +39,8 @@ class Debezium:
         has_row = [not null for null in changes.after.is_null().to_pylist()]
         deletes = [op in ("d", "t") or empty for op, empty in zip(changes.ops, changes.empty, strict=True)]
         errors = dict(changes.errors)
+        if set(changes.ops) <= _SETS and all(has_row):
+            return Judged(deletes, [False] * len(deletes), errors)
         for row, (op, empty) in enumerate(zip(changes.ops, changes.empty, strict=True)):
             if row not in errors and not empty and (why := _why_not(op, has_row[row])):
                 errors[row] = why

@@ -17,8 +17,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.formats.base import Batch, Changes, Errors
-from airflow_provider_mzshare.formats.jsontext import BadValue, JsonParser, canonical_json, field_error, is_too_deep
+from airflow_provider_mzshare.formats.base import Batch, Changes, Errors, Field
+from airflow_provider_mzshare.formats.jsontext import (
+    SURELY_FLAT,
+    BadValue,
+    JsonParser,
+    canonical_json,
+    field_error,
+    is_too_deep,
+)
 
 try:
     import msgspec
@@ -56,6 +63,8 @@ class _Parts(NamedTuple):
 
 
 _EMPTY = _Parts()
+_OBJECT_OR_NULL = (b"{", b"n")
+_OPS = {f'"{op}"'.encode(): op for op in ("c", "u", "d", "r")}
 
 
 def take_apart(records: Batch) -> Changes:
@@ -84,7 +93,7 @@ def take_apart(records: Batch) -> Changes:
 
 def _parts(raw: bytes) -> _Parts | None:
     """None for a value that is null. Raises BadValue."""
-    if msgspec is not None and not is_too_deep(raw):
+    if msgspec is not None and not (len(raw) > SURELY_FLAT and is_too_deep(raw)):
         try:
             return _parts_by_text(raw)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -94,22 +103,32 @@ def _parts(raw: bytes) -> _Parts | None:
 
 def _parts_by_text(raw: bytes) -> _Parts | None:
     """Every part as it was sent. Raises what msgspec raises; then the record is read strictly."""
-    decode, text = _decoders()
-    found = decode(raw)
-    if found is not None and found.keys() == _WRAPPED and bytes(found["payload"])[:1] in (b"{", b"n"):
-        found = decode(found["payload"])
+    record, fields, text, nothing = _decoders()
+    found = record(raw)
+    if found is not None and found.payload is not nothing:
+        both = fields(raw)
+        if both.keys() == _WRAPPED and bytes(found.payload)[:1] in (b"{", b"n"):
+            found = record(found.payload)
     if found is None:
         return None
-    op = bytes(found.get("op", b"null"))
-    parts = [bytes(found.get(name, b"null")) for name in ("before", "after")]
-    if any(part != b"null" and part[:1] != b"{" for part in parts):
+    op, before, after = bytes(found.op), bytes(found.before), bytes(found.after)
+    if before[:1] not in _OBJECT_OR_NULL or after[:1] not in _OBJECT_OR_NULL:
         raise ValueError
-    return _Parts(text(op) if op[:1] == b'"' else None, *(None if part == b"null" else part for part in parts))
+    return _Parts(
+        _OPS.get(op) or (text(op) if op[:1] == b'"' else None),
+        before if before[:1] == b"{" else None,
+        after if after[:1] == b"{" else None,
+    )
 
 
 @cache
-def _decoders() -> tuple[Any, Any]:
-    return msgspec.json.Decoder(dict[str, msgspec.Raw] | None).decode, msgspec.json.Decoder(str).decode
+def _decoders() -> tuple[Any, Any, Any, Any]:
+    nothing = msgspec.Raw(b"null")
+    parts = [(name, msgspec.Raw, nothing) for name in ("op", "before", "after", "payload")]
+    record = msgspec.defstruct("Record", parts, gc=False)
+    decoders = (record | None, dict[str, msgspec.Raw], str)
+    one, all_fields, text = (msgspec.json.Decoder(each).decode for each in decoders)
+    return one, all_fields, text, nothing
 
 
 def _parts_strictly(raw: bytes) -> _Parts | None:
@@ -158,9 +177,12 @@ def _without_schema(raw: bytes) -> bytes:
 # ── values that were not sent ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _unavailable(rows: Sequence[bytes | None]) -> dict[int, frozenset[str]]:
+def _unavailable(rows: Sequence[bytes | None]) -> dict[int, frozenset[Field]]:
     """By row, the fields whose value was not sent. Rows that cannot be read have none: their reader says why."""
-    found = {}
+    found: dict[int, frozenset[Field]] = {}
+    together = b"".join(raw for raw in rows if raw is not None)
+    if not any(mark in together for mark in _MARKS):
+        return found
     for number, raw in enumerate(rows):
         if raw is not None and any(mark in raw for mark in _MARKS):
             try:

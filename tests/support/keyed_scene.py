@@ -81,8 +81,13 @@ class KeyedScene:
             else:
                 self.app.tick(upper)
 
-    def backfill(self, table_id: ItemId) -> list[tuple[int, int]]:
-        return DrivenBackfill(self.catalog, self.root, table_id, self.source_id, self.records).run()
+    def restart(self) -> None:
+        """Another app takes over, which knows nothing of what this one did."""
+        self.app = DrivenIngestion(self.catalog, self.root, self.source_id, self.records, JobId("ingest"))
+
+    def backfill(self, table_id: ItemId, *, run: int = 1) -> list[tuple[int, int]]:
+        """:param run: which run of the backfill's app this is."""
+        return DrivenBackfill(self.catalog, self.root, table_id, self.source_id, self.records, run=run).run()
 
     def table(self, table_id: ItemId) -> TableItem:
         with self.catalog.read() as session:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from airflow_provider_mzshare.control.lifecycle.verified import KeyDiffers, VerificationFailed
 from airflow_provider_mzshare.core.specs import TableSpec
+from airflow_provider_mzshare.storage.writing import member_commits
 from tests.support.debezium_cases import SHAPES, drawn
 from tests.support.debezium_oracle import PLACEHOLDER, DebeziumCase, DebeziumShape, Nothing, change_of
 from tests.support.keyed_cases import Step, assemble
@@ -44,10 +46,10 @@ def written(shape: DebeziumShape, *, vectors: bool = True, **more: object) -> Ta
     return shape.spec.model_copy(update={"deletion_vectors": vectors, **more})
 
 
-@pytest.mark.parametrize("clears", [0.0, 0.05])
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_a_table_is_the_oracles_at_every_tick_and_exact(open_scene: Open, shape: DebeziumShape, clears: float) -> None:
+@pytest.mark.parametrize(("name", "clears"), [*((name, 0.0) for name in SHAPES), ("named", 0.05)])
+def test_a_table_is_the_oracles_at_every_tick_and_exact(open_scene: Open, name: str, clears: float) -> None:
     """One that was there from the beginning, and one that came late, in groups: the same errors, too."""
+    shape = SHAPES[name]
     partitions = 1 if clears else 3
     made = drawn(5, shape, ticks=8, most=20, partitions=partitions, clears=clears)
     scene, states = open_scene(made), made.states()
@@ -134,3 +136,63 @@ def test_a_truncation_stalls_a_table_whose_topic_has_several_partitions(open_sce
         "partition 0, offset 1 truncates the table, and the topic has 3 partitions: nothing says which records of the "
         "others came before"
     )
+
+
+class _Killed(Exception):
+    """At a point of a commit."""
+
+
+def killed_at(monkeypatch: pytest.MonkeyPatch, label: str, after: int) -> None:
+    """Once, when that point is passed for the ``after``-th time."""
+    left = [after]
+
+    def passed(name: str) -> None:
+        left[0] -= name == label
+        if left[0] == 0 and name == label:
+            raise _Killed
+
+    monkeypatch.setattr(member_commits, "crashpoint", passed)
+
+
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "merged"])
+def test_errors_that_rows_tell_are_the_same_after_a_kill_between_errors_and_data(
+    open_scene: Open, vectors: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tick is executed again, when its errors are there, or its data too: none of them comes twice or is lost."""
+    shape = SHAPES["key"]
+    made = drawn(11, shape, ticks=6, most=20)
+    scene, states = open_scene(made), made.states()
+    table = scene.add_table("t", written(shape, vectors=vectors))
+    for tick in made.ticks:
+        for after in (1, 2):
+            killed_at(monkeypatch, "between_commits", after)
+            with suppress(_Killed):
+                if after == 1:
+                    scene.run([tick])
+                else:
+                    scene.app.finish_pending()
+            scene.restart()
+        killed_at(monkeypatch, "", 0)
+        scene.app.finish_pending()
+    for number, state in states.items():
+        scene.check_state(state, tick=number, texts=False)
+    scene.prove(table, states[6])
+
+
+def test_a_backfill_that_is_killed_between_errors_and_data_goes_on_in_other_groups(
+    open_scene: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = SHAPES["key"]
+    made = drawn(12, shape, ticks=6, most=20)
+    scene, states = open_scene(made), made.states()
+    scene.run(made.ticks[:3])
+    late = scene.add_table("late", written(shape))
+    killed_at(monkeypatch, "between_commits", 1)
+    with pytest.raises(_Killed):
+        scene.backfill(late)
+    killed_at(monkeypatch, "", 0)
+    scene.run(made.ticks[3:5])
+    assert scene.backfill(late, run=2) == [(1, 5)]
+    scene.run(made.ticks[5:])
+    scene.check_state(states[6], "late", texts=False)
+    scene.prove(late, states[6], everything=True)
