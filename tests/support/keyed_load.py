@@ -50,14 +50,17 @@ def member_plan() -> MemberPlan:
     )  # fmt: skip
 
 
-def fill(collection: Collection, keys: int) -> None:
-    """The rows of keys 0, 1, … as one commit that carries no tick, which is what a table had before its first one."""
+def fill(collection: Collection, keys: int, *, first: int = 0, tick: int = 0) -> None:
+    """The rows of keys 0, 1, … as one commit that carries no tick, which is what a table had before its first one.
+
+    :param first: begin with this key. :param tick: that these rows seem to come from.
+    """
     schema = collection.schema
     files = [
         write_rows(
-            collection.uri, collection.filesystem, rows_of(np.arange(first, min(first + FILE_ROWS, keys)), 0, schema)
+            collection.uri, collection.filesystem, rows_of(np.arange(at, min(at + FILE_ROWS, keys)), tick, schema)
         )
-        for first in range(0, keys, FILE_ROWS)
+        for at in range(first, keys, FILE_ROWS)
     ]
     collection.table.create_write_transaction(
         [AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files],
