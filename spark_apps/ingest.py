@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.supervision.app_job import Parts, run_app
 from airflow_provider_mzshare.core.ids import ItemId
@@ -16,7 +18,9 @@ from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 
 
 def ingestion(job: AppJob, catalog: Catalog, parts: Parts) -> Ingestion:
-    return Ingestion(store=CatalogTickStore(catalog, parts["source_id"]), **parts)
+    source_id = parts["source_id"]
+    backfills = partial(CatalogBackfillStore, catalog, source_id)
+    return Ingestion(store=CatalogTickStore(catalog, source_id), backfills=backfills, **parts)
 
 
 def keyed(job: AppJob, catalog: Catalog) -> Sequence[Member]:

@@ -41,6 +41,9 @@ KEYED_LABELS = ("keyed_planned", *VECTOR_LABELS, "keyed_put")
 """What a commit to a table with keys passes, in either app: planned on a version; if the table has vectors, its files
 written, and its entry put but not yet known to count; and put behind the version."""
 
+UNINDEXED_LABELS = ("unindexed", "left_unindexed")
+"""What an ingestion app passes when a member's index is not there: the others have the tick; the member has left."""
+
 COMPACTION_LABELS = ("compaction_written", "compaction_put")
 """What a compaction of a table with keys passes: its files written, and its entry known to be there."""
 

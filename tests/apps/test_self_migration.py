@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,8 @@ class Home:
     def ingest(self, source: str) -> RunningApp:
         found = self.old.source(source)
         store = CatalogTickStore(self.catalog, found.id)
-        return self._run(Ingestion(store=store, **self._parts(found)))
+        backfills = partial(CatalogBackfillStore, self.catalog, found.id)
+        return self._run(Ingestion(store=store, backfills=backfills, **self._parts(found)))
 
     def bring_up(self, *names: str) -> None:
         """Backfill tables of one transaction, and wait until they are cut over."""
@@ -87,6 +89,7 @@ class Home:
         connector = connect(None, source.spec, source.incarnation)
         return {
             "spark": self._spark,
+            "connector": connector,
             "upstream": connector.upstream(),
             "reader": connector.reader(self._spark),
             "source_id": source.id,

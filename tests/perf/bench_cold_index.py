@@ -1,7 +1,8 @@
-"""By how much a cold index makes the other table of its source wait: after a restart, and at a cutover.
+"""By how much a cold index makes the other table of its source wait: after a restart, when it is lost, at a cutover.
 
 A source of two tables, one of them keyed and large. Printed are the milliseconds from mint to commit of the ticks that
-both tables have in common. At the cutover the large table was stalled, and comes back by a backfill.
+both tables have in common, or would have. The index is lost by a compaction of somebody else, which rewrites the whole
+table. At the cutover the large table was stalled, and comes back by a backfill.
 Run by hand: ``python -m tests.perf.bench_cold_index keys [python …]``; apps are run with each of these Pythons in turn.
 """
 
@@ -23,14 +24,16 @@ from airflow_provider_mzshare.compute.launchers.base import Handle
 from airflow_provider_mzshare.control.catalog.database.models import MembershipRow, TableRow, TickRow
 from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.composition import open_catalog
-from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.settings import Settings
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.keyed_cases import PLAIN
 from tests.support.keyed_stack import KeyedTable
+from tests.support.rewriting_apart import rewrite_apart
 from tests.support.stack import Stack, Table
+from tests.support.waiting import wait_until
 
 CHANGES, ROUNDS, LONG = 500, 12, 900.0
 JARS = Settings.from_environment().jars or default_folder()
@@ -76,6 +79,18 @@ class Scene:
             self.send(CHANGES)
             self.stack.wait_caught_up(self.source, names, timeout=LONG)
 
+    def lose(self) -> None:
+        """Somebody else writes all of its rows to another file."""
+        with self.stack.catalog.read() as session:
+            path = self.stack.collections(session, "large")["data"]
+        rewrite_apart(str(self.stack.warehouse), CollectionId(path), self.stack.folder / "apart")
+        began, before = time.monotonic(), self.last()
+        self.ticks(("small",))
+        self.tell("lost", before)
+        self.stack.wait_caught_up(self.source, ["large"], timeout=LONG)
+        wait_until(lambda: self.stack.table("large").status == "live", LONG, "the large table to be live")
+        print(f"the large table was a member again after {time.monotonic() - began:.1f} s", flush=True)
+
     def stall(self) -> None:
         """As if the large table could not be written."""
         table, last = self.stack.table("large").id, self.last()
@@ -108,7 +123,7 @@ class Scene:
 
     def log(self, handle: Handle) -> None:
         for line in (Path(handle.folder) / "log").read_text(encoding="utf-8").splitlines():
-            if re.search(r"the index of version|commit waited|holds |joined| streams ", line):
+            if re.search(r"the index |commit waited|has left until|holds |joined| streams ", line):
                 print("   ", line[:140], flush=True)
 
 
@@ -120,6 +135,7 @@ def restart_and_cut_over(scene: Scene) -> None:
         scene.stack.wait_caught_up(scene.source, ["small", "large"], timeout=LONG)
         scene.ticks()
         scene.tell("restart", before)
+        scene.lose()
         scene.stall()
         before = scene.last()
         scene.come_back()

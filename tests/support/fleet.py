@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from sqlalchemy import select
 from airflow_provider_mzshare.connectors.connections import EnvConnections
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow
+from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.lifecycle.read_table import Query, read_table
@@ -128,6 +130,7 @@ class Fleet:
             connector = connect(connection_of(self.connections, source.spec), source.spec, source.incarnation)
             app = Ingestion(
                 spark=self.spark,
+                connector=connector,
                 upstream=connector.upstream(),
                 reader=connector.reader(self.spark),
                 source_id=source.id,
@@ -139,6 +142,7 @@ class Fleet:
                 heartbeat_seconds=heartbeat_seconds,
                 stop=threading.Event(),
                 store=CatalogTickStore(self.catalog, source.id),
+                backfills=partial(CatalogBackfillStore, self.catalog, source.id),
             )
             self.apps[source.id] = RunningApp(app)
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, find_source, find_table
 from airflow_provider_mzshare.control.catalog.queries import reads
+from airflow_provider_mzshare.control.upstreams import connect
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId, new_job_id
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include, SourceSettings, Start, TableSpec
 from airflow_provider_mzshare.core.ticklog import backfill_rules as rules
@@ -152,7 +154,11 @@ class Stack:
 
     @property
     def config(self) -> KafkaConfig:
-        return KafkaConfig.from_connection(Connection.from_dict({"name": "kafka_test", **self.connection}))
+        return KafkaConfig.from_connection(self._connection)
+
+    @property
+    def _connection(self) -> Connection:
+        return Connection.from_dict({"name": "kafka_test", **self.connection})
 
     def upstream(self, topic: str) -> KafkaUpstream:
         return KafkaUpstream(self.config, topic)
@@ -197,8 +203,11 @@ class Stack:
                 )
 
     def topic(self, source_id: ItemId) -> str:
+        return self._source(source_id).spec.topic
+
+    def _source(self, source_id: ItemId) -> items.SourceItem:
         with self.catalog.read() as session:
-            return items.get_source_item(session, source_id).spec.topic
+            return items.get_source_item(session, source_id)
 
     def store(self, source_id: ItemId) -> CatalogTickStore:
         return CatalogTickStore(self.catalog, source_id)
@@ -245,7 +254,8 @@ class Stack:
 
     def start(self, source_id: ItemId, **changes: Any) -> RunningApp:
         """In this process."""
-        given = self._parts(source_id) | {"store": self.store(source_id)}
+        backfills = partial(CatalogBackfillStore, self.catalog, source_id)
+        given = self._parts(source_id) | {"store": self.store(source_id), "backfills": backfills}
         return RunningApp(Ingestion(**{**given, **changes}))
 
     def start_backfill(self, name: str, **changes: Any) -> RunningApp:
@@ -263,6 +273,7 @@ class Stack:
         folder.mkdir(parents=True)
         return {
             "spark": self.spark,
+            "connector": connect(self._connection, self._source(source_id).spec),
             "upstream": self.upstream(topic),
             "reader": KafkaReader(self.spark, self.config, topic),
             "source_id": source_id,

@@ -56,6 +56,9 @@ def judge_arrival(
     if arrival.status == "stalled":
         reason, hint = f"stalled: {arrival.reason}", hints.heal(name, arrival.reason)
         held_up = reason
+    elif arrival.status == "indexing":
+        held_up, hint = _without_app(source)
+        reason = ", ".join([*_far(arrival), held_up or "its source's app makes its index and follows it meanwhile"])
     else:
         held_up, hint = _held_up(arrival, source, job_alive, name)
         if not held_up and not arrival.lag and arrival.status == "backfilling":
@@ -105,6 +108,13 @@ def _held_up(arrival: ArrivalOverview, source: SourceOverview, job_alive: bool |
     if job is not None and job.state in ("lost", "fenced"):
         return f"its backfill was lost and must be started again: {job.error or job.id}", "mzshare reconcile"
     return "nothing has started its backfill yet", start
+
+
+def _without_app(source: SourceOverview) -> tuple[str, str]:
+    """The app of its source brings it up: nothing else has to run."""
+    if source.job is not None and source.job.is_active:
+        return "", ""
+    return "it goes on when its source runs", hints.start(source.item.name)
 
 
 def _queued(place: Place, job: Job | None, name: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ import psutil
 from airflow_provider_mzshare.compute.jobs import AppJob, Exit, read_job
 from airflow_provider_mzshare.compute.machine import default_index_mb, machine_identity
 from airflow_provider_mzshare.compute.session import open_session
-from airflow_provider_mzshare.connectors.base import Reader, Upstream
+from airflow_provider_mzshare.connectors.base import Connector, Reader, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import jobs
@@ -107,6 +107,7 @@ class Parts(TypedDict):
     """The parts that both kinds of apps are made of."""
 
     spark: Any
+    connector: Connector
     upstream: Upstream
     reader: Reader
     source_id: ItemId
@@ -209,6 +210,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
         record.shows(spark.sparkContext.uiWebUrl)
         yield {
             "spark": spark,
+            "connector": connector,
             "upstream": upstream,
             "reader": reader,
             "source_id": ItemId(job.source_id),

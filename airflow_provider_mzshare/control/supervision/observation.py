@@ -221,7 +221,8 @@ def _backfills(
     state = load_state(session, get_source(session, source_id))
     tables, jobs = defaultdict(list), defaultdict(list)
     for table in backfill_rules.arriving(state).values():
-        if table.backfill_id is not None:
+        # Else the ingestion app brings it up.
+        if table.backfill_id is not None and table.status in backfill_rules.BY_AN_APP:
             tables[table.backfill_id].append(names[table.table_id])
     newest = last_jobs(session, source_id, _HISTORY, kind="backfill")
     of_each = [job for one in tables for job in last_jobs(session, source_id, _BACKOFF, backfill_id=one)]

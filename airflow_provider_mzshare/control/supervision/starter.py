@@ -25,6 +25,7 @@ from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.supervision.queue_rules import at_most
 from airflow_provider_mzshare.control.upstreams import connection_of
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId, new_job_id
+from airflow_provider_mzshare.core.ticklog.backfill_rules import inside
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
 
@@ -75,6 +76,8 @@ class Starter:
         with self._catalog.locked(source_id) as (session, state):
             if backfill_id is not None and backfill_id not in state.backfills:
                 return f"backfill {backfill_id} has ended"
+            if backfill_id in inside(state):
+                return f"the app of the source executes backfill {backfill_id} itself"
             present = job_rows.active_jobs(session, source_id, kind=job.kind, backfill_id=backfill_id)
             if present:
                 return f"job {present[0].id} exists already"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.rules import (
+    COMING,
     check_holder,
     may_come_in,
     stalled,
@@ -27,11 +28,14 @@ from airflow_provider_mzshare.core.ticklog.state import (
     SourceState,
     TableState,
     Tick,
+    Unindexed,
 )
 from airflow_provider_mzshare.core.ticklog.table_states import status_after
 from airflow_provider_mzshare.errors import Fenced, LogConflict
 
-ARRIVING = ("backfilling", "converging")
+BY_AN_APP = ("backfilling", "converging")
+"""A backfill brings the table up in an app of its own. That of a table that is ``indexing`` is the ingestion app's."""
+ARRIVING = (*BY_AN_APP, "indexing")
 
 
 @dataclass(frozen=True)
@@ -51,9 +55,20 @@ class Followed:
 
 def arriving(state: SourceState, backfill_id: BackfillId | None = None) -> dict[ItemId, TableState]:
     """The tables that are being brought up, of one backfill or of all. A replacement is listed instead of its table."""
-    both = (*state.tables.values(), *state.replacements.values())
-    found = [t for t in both if t.status in ARRIVING and backfill_id in (None, t.backfill_id)]
-    return {t.table_id: t for t in found}
+    return {t.table_id: t for t in _brought(state) if backfill_id in (None, t.backfill_id)}
+
+
+def _brought(state: SourceState) -> list[TableState]:
+    """All generations: a table that is indexing may have a new one that a backfill fills."""
+    return [t for t in (*state.tables.values(), *state.replacements.values()) if t.status in ARRIVING]
+
+
+def inside(state: SourceState) -> frozenset[BackfillId]:
+    """The backfills of tables that have left the ticks because their index is not there.
+
+    The ingestion app itself follows the ticks for them: no app is ever started for one of these.
+    """
+    return frozenset(t.backfill_id for t in state.tables.values() if t.status == "indexing" and t.backfill_id)
 
 
 def is_replacement(state: SourceState, table: TableState) -> bool:
@@ -105,6 +120,8 @@ def follow(
             raise LogConflict(f"table {table_id} goes on at tick {table.next_tick}, not at tick {first}")
         if isinstance(outcome, Left):
             moved[table_id] = stalled(table, outcome.reason)
+        elif isinstance(outcome, Unindexed):
+            raise LogConflict(f"table {table_id} is in a backfill already: it cannot leave for its index")
         else:
             after = _caught_up(table, last, healing=table_id in backfill.healing)
             moved[table_id] = replace(after, known_from=end) if end is not None and table.keyed else after
@@ -148,8 +165,12 @@ def arm(state: SourceState, table_id: ItemId, *, max_lag: int) -> TableState | N
 
 
 def converging_keyed(state: SourceState) -> frozenset[Generation]:
-    """The tables whose indexes are made now, so that they can be cut over."""
-    return frozenset(t.identity for t in arriving(state).values() if t.keyed and t.status == "converging")
+    """The tables whose indexes are made now, so that they can be made members."""
+    return frozenset(table.identity for table in coming(state) if table.keyed)
+
+
+def coming(state: SourceState) -> list[TableState]:
+    return [table for table in _brought(state) if table.status in COMING]
 
 
 def to_index(state: SourceState) -> frozenset[Generation]:
@@ -159,23 +180,21 @@ def to_index(state: SourceState) -> frozenset[Generation]:
 
 
 def awaited(state: SourceState, indexed: Collection[Generation] | None = None) -> dict[BackfillId, BackfillState]:
-    """Backfills with a converging table that is one tick behind: the next mint waits a short time for them.
+    """Backfills with a coming table that is one tick behind: the next mint waits a short time for them.
 
     :param indexed: see ``rules.may_come_in``. For the others a wait would be in vain.
     """
     last = state.last
     if last is None or state.pending:
         return {}
-    coming = [t for t in arriving(state).values() if t.status == "converging" and may_come_in(t, indexed)]
-    close = [t for t in coming if t.next_tick == last.number]
+    close = [t for t in coming(state) if may_come_in(t, indexed) and t.next_tick == last.number]
     behind = {t.backfill_id for t in close if t.position != state.upper and t.backfill_id is not None}
     return {backfill_id: state.backfills[backfill_id] for backfill_id in behind if backfill_id in state.backfills}
 
 
 def completes_cutover(state: SourceState, indexed: Collection[Generation] | None = None) -> bool:
     """Would a tick minted now, even an empty one, make an arriving table a member?"""
-    coming = [t for t in arriving(state).values() if t.status == "converging" and may_come_in(t, indexed)]
-    standing = [t for t in coming if stands_at_end(state, t)]
+    standing = [t for t in coming(state) if may_come_in(t, indexed) and stands_at_end(state, t)]
     return bool(standing) and not state.pending and state.status == "active"
 
 
@@ -209,9 +228,11 @@ def merging(state: SourceState, idle: Collection[BackfillId]) -> list[tuple[Back
 
     :param idle: those that no app was ever started for.
     """
-    tables = arriving(state).values()
+    tables = _brought(state)
     behind = {one: max(state.upper.gap(t.position) for t in tables if t.backfill_id == one) for one in state.backfills}
-    found = [backfill for one in idle if (backfill := state.backfills.get(one)) is not None and _is_free(backfill)]
+    own = inside(state)
+    known = [state.backfills[one] for one in idle if one in state.backfills and one not in own]
+    found = [backfill for backfill in known if _is_free(backfill)]
     left = sorted(found, key=lambda one: -behind[one.backfill_id])
     groups = []
     while left:

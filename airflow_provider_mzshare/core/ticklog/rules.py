@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import (
+    BackfillState,
     Committed,
     Done,
     Generation,
@@ -26,6 +27,9 @@ from airflow_provider_mzshare.core.ticklog.state import (
 )
 from airflow_provider_mzshare.core.ticklog.table_states import status_after
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict, UpstreamChanged
+
+COMING = ("converging", "indexing")
+"""A table in one of these states joins at the first tick that begins where it stands, if the app has its index."""
 
 ATTEMPTS_TOGETHER = 3
 """After this many failed executions a tick is executed member by member."""
@@ -119,9 +123,12 @@ def mint(
 def joining(state: SourceState, indexed: Collection[Generation] | None = None) -> list[TableState]:
     """Tables that the next tick makes members: their position is exactly where it begins, in every partition.
 
-    New tables that have missed nothing, and tables that a backfill has brought to this position.
+    New tables that have missed nothing, and tables that have been brought to this position. Where a new generation
+    comes, the current one does not come back first.
     """
-    return _standing(state, state.tables, ("created", "converging"), indexed)
+    swapped = {table.table_id for table in swapping(state, indexed)}
+    found = _standing(state, state.tables, ("created", *COMING), indexed)
+    return [table for table in found if table.table_id not in swapped]
 
 
 def swapping(state: SourceState, indexed: Collection[Generation] | None = None) -> list[TableState]:
@@ -146,8 +153,8 @@ def stands_at_end(state: SourceState, table: TableState) -> bool:
 
 
 def may_come_in(table: TableState, indexed: Collection[Generation] | None) -> bool:
-    """A keyed table that a backfill brings is not cut over before the app has its index: a tick would wait for it, and
-    with it all other tables. Until then its backfill goes on. A table that has missed nothing has no rows to index.
+    """A keyed table that comes later is not made a member before the app has its index: a tick would wait for it, and
+    with it all other tables. Until then it is followed by itself. A table that has missed nothing has no rows to index.
 
     :param indexed: the generations whose index the app has; None: it need not have any.
     """
@@ -255,15 +262,34 @@ def swapped(old: TableState, new: TableState, tick: Tick) -> TableState:
     return replace(joined(new, tick), since=old.since, upper=old.upper)
 
 
-def after_commit(state: SourceState, committed: Committed) -> SourceState:
-    tables, members = dict(state.tables), set(state.members)
+def after_commit(state: SourceState, committed: Committed, follower: BackfillId | None = None) -> SourceState:
+    """:param follower: a new backfill, for members that leave without an index."""
+    tables, members, backfills = dict(state.tables), set(state.members), dict(state.backfills)
     for table_id, outcome in committed.outcomes.items():
-        if isinstance(outcome, Left):
-            members.discard(table_id)
-            tables[table_id] = stalled(tables[table_id], outcome.reason)
-        else:
+        if isinstance(outcome, Done):
             tables[table_id] = advanced(tables[table_id], committed.tick, outcome)
-    return replace(state, last=committed.tick, pending=state.pending[1:], tables=tables, members=frozenset(members))
+            continue
+        members.discard(table_id)
+        if isinstance(outcome, Left):
+            tables[table_id] = stalled(tables[table_id], outcome.reason)
+        elif follower is not None:
+            tables[table_id] = unindexed(tables[table_id], follower)
+    if follower is not None:
+        healed = frozenset(t.table_id for t in tables.values() if t.backfill_id == follower and t.upper)
+        backfills[follower] = BackfillState(follower, state.last_number, healing=healed)
+    return replace(
+        state,
+        last=committed.tick,
+        pending=state.pending[1:],
+        tables=tables,
+        members=frozenset(members),
+        backfills=backfills,
+    )
+
+
+def unindexed(table: TableState, follower: BackfillId) -> TableState:
+    """A member whose index is not there leaves the ticks where it stands: before this one."""
+    return replace(table, status=status_after(table.status, "without index"), backfill_id=follower)
 
 
 def advanced(table: TableState, tick: Tick, outcome: Done) -> TableState:

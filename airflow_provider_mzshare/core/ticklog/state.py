@@ -9,9 +9,11 @@ from typing import Literal
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 
-TableStatus = Literal["created", "backfilling", "converging", "live", "stalled", "dropped"]
+TableStatus = Literal["created", "backfilling", "converging", "live", "indexing", "stalled", "dropped"]
 """``created`` joins at the next tick. ``backfilling`` executes ticks it has missed, in an app of its own;
-``converging`` does so too, and joins at the first tick that begins where it stands."""
+``converging`` does so too, and joins at the first tick that begins where it stands. ``indexing`` has left the ticks
+because its index was not there: the ingestion app executes them for it beside the others, and it comes back as one that
+is converging joins."""
 SourceStatus = Literal["active", "stalled", "dropped"]
 
 Generation = tuple[ItemId, int]
@@ -200,7 +202,12 @@ class Left:
     reason: str
 
 
-Outcome = Done | Left
+@dataclass(frozen=True)
+class Unindexed:
+    """The member did not get the tick, because its index would have to be made first: nobody else waits for that."""
+
+
+Outcome = Done | Left | Unindexed
 
 
 @dataclass(frozen=True)

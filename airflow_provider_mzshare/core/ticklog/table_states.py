@@ -12,7 +12,16 @@ from airflow_provider_mzshare.core.ticklog.state import TableStatus
 from airflow_provider_mzshare.errors import LogConflict
 
 Event = Literal[
-    "made before the log", "made late", "armed", "joined", "failed", "resumed", "isolated", "join undone", "dropped"
+    "made before the log",
+    "made late",
+    "armed",
+    "joined",
+    "without index",
+    "failed",
+    "resumed",
+    "isolated",
+    "join undone",
+    "dropped",
 ]
 
 BEGINNINGS: Mapping[Event, TableStatus] = {"made before the log": "created", "made late": "backfilling"}
@@ -20,15 +29,17 @@ BEGINNINGS: Mapping[Event, TableStatus] = {"made before the log": "created", "ma
 
 TRANSITIONS: Mapping[Event, Mapping[TableStatus, TableStatus]] = {
     "armed": {"backfilling": "converging"},
-    "joined": {"created": "live", "converging": "live"},
-    "failed": {"live": "stalled", "backfilling": "stalled", "converging": "stalled"},
+    "joined": {"created": "live", "converging": "live", "indexing": "live"},
+    "without index": {"live": "indexing"},
+    "failed": dict.fromkeys(("live", "backfilling", "converging", "indexing"), "stalled"),
     "resumed": {"stalled": "backfilling"},
     "isolated": {"backfilling": "backfilling", "converging": "backfilling"},
     "join undone": {"live": "created"},
-    "dropped": dict.fromkeys(("created", "backfilling", "converging", "live", "stalled"), "dropped"),
+    "dropped": dict.fromkeys(("created", "backfilling", "converging", "live", "indexing", "stalled"), "dropped"),
 }
-"""What happens: a backfill is close enough; a tick makes it a member; it cannot be written, or its backfill is retired;
-ALTER TABLE … RESUME; its backfill is parted; a repaired catalog has lost the tick it joined by; DROP."""
+"""What happens: a backfill is close enough; a tick makes it a member; its index is not there; it cannot be written, or
+its backfill is retired; ALTER TABLE … RESUME; its backfill is parted; a repaired catalog has lost the tick it joined
+by; DROP."""
 
 
 def status_after(status: TableStatus, event: Event) -> TableStatus:

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.core.ticklog.state import Done, EndSeen, Left, Out
 REASON = "tombstones_lost"
 """Begins the reason of a table that is stalled by this rule."""
 
-WRITTEN = ("live", "backfilling", "converging")
+WRITTEN = ("live", "backfilling", "converging", "indexing")
 
 _SHARES = 64
 """The ends that are kept are this share of the time apart: a table may be stalled so much too early, and no more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -13,6 +13,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
+from airflow_provider_mzshare.core.ticklog.rules import COMING
 from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, SourceState, TableState, Tick
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore
 from airflow_provider_mzshare.errors import Fenced, GroupTooShort, MzShareError, TransientError
@@ -23,6 +24,7 @@ from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, H
 from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.writing.key_states import LentStates
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +35,16 @@ PAGE = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Backfill(App):
-    """One run of a backfill's app.
+    """One run of a backfill's app; or of an ingestion app's thread that executes a backfill of tables without an index.
 
     :param max_records: the size of a group.
+    :param indexed: in a thread: the tables whose index the app has. The others wait. None: indexes are made at need.
     """
 
     store: BackfillStore
     backfill_id: BackfillId
     max_records: int = MAX_RECORDS
+    indexed: Callable[[], Collection[Generation]] | None = None
 
     @property
     def leases(self) -> LeaseStore:
@@ -79,7 +83,7 @@ class _Following(Holding):
             store=app.store,
             upstream=app.upstream,
             reader=app.reader,
-            states=app.indexing.states,
+            states=app.indexing.states if app.indexed is None else LentStates(app.indexing.states),
             holder=holder,
             source_id=app.source_id,
             backfill_id=app.backfill_id,
@@ -135,8 +139,15 @@ class _Following(Holding):
             if not tables:
                 return self._over()
             self._keep(tables)
-            wait = self._step(state, tables)
+            wait = self._step(state, ready) if (ready := self._ready(tables)) else POLL_SECONDS
         return End("stopped")
+
+    def _ready(self, tables: Mapping[ItemId, TableState]) -> Mapping[ItemId, TableState]:
+        """No table waits for the index of another."""
+        if self._app.indexed is None:
+            return tables
+        indexed = self._app.indexed()
+        return {table_id: table for table_id, table in tables.items() if table.identity in indexed}
 
     def _keep(self, tables: Mapping[ItemId, TableState]) -> None:
         """Let go of what is known of the rows of tables that have left."""
@@ -171,7 +182,8 @@ class _Following(Holding):
             self._announce()
             self.tell(None)
             return POLL_SECONDS
-        rate = self._app.store.settings().backfill_rate
+        # A table that was live is not held back.
+        rate = self._app.store.settings().backfill_rate if self._app.indexed is None else None
         wait = self._pacer.wait(rate, time.monotonic())
         if wait:
             self._announce()
@@ -198,7 +210,7 @@ class _Following(Holding):
         crashpoint("backfill_reading")
         if group.first.number > history:
             crashpoint("following")
-        if any(table.status == "converging" for table in tables.values()):
+        if any(table.status in COMING for table in tables.values()):
             crashpoint("converging")
         if any(table.keyed and table.begun_at is None for table in tables.values()):
             self._app.store.begin_reads(tables)

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from airflow_provider_mzshare.connectors.base import Reader, Upstream
+from airflow_provider_mzshare.connectors.base import Connector, Reader, Upstream
 from airflow_provider_mzshare.core.ids import ItemId, JobId
 from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.core.ticklog.stores import LeaseStore
@@ -61,6 +61,7 @@ class End:
 class App(ABC):
     """One run of an app.
 
+    :param connector: of its upstream and reader, for a thread that needs some of its own.
     :param root: the warehouse.
     :param folder: scratch of this job.
     :param indexing: makes the indexes of its keyed tables. Whoever made it closes it.
@@ -71,6 +72,7 @@ class App(ABC):
     """
 
     spark: SparkSession
+    connector: Connector
     upstream: Upstream
     reader: Reader
     source_id: ItemId

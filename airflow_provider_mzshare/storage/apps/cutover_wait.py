@@ -72,7 +72,7 @@ class Convergence:
     def look(self, state: SourceState) -> None:
         """Called with each look at the catalog: remembers whether any table converges."""
         self._hearts.look(state, self._clock())
-        self._somebody = any(table.status == "converging" for table in backfill_rules.arriving(state).values())
+        self._somebody = bool(backfill_rules.coming(state))
 
     def wait(self, seconds: float) -> float:
         """Wait before a mint until backfills one tick behind have caught up, have no heartbeat, or the time is up."""

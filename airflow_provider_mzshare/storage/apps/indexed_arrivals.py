@@ -1,6 +1,7 @@
-"""Keyed tables that converge: their indexes are made beside the ticks, and only then a tick may cut them over.
+"""Keyed tables that come, or come back: their indexes are made beside the ticks, and only then they become members.
 
-Their backfills go on meanwhile, so nothing waits: neither the ticks for the indexes, nor the tables for anything else.
+They are followed by themselves meanwhile, so nothing waits: neither the ticks for the indexes, nor the tables for
+anything else.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class IndexedArrivals:
         self._indexing.want(names.values())
 
     def ready(self) -> frozenset[Generation]:
-        """Those that a tick may cut over."""
+        """Those that a tick may make members."""
         return frozenset(one for one, name in self._names.items() if self._indexing.is_ready(name))
 
 

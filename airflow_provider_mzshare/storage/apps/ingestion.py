@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Collection
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_mzshare.core.ids import BackfillId
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog.state import Holder
-from airflow_provider_mzshare.core.ticklog.stores import LeaseStore, TickStore
+from airflow_provider_mzshare.core.ticklog.state import Generation, Holder
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore, TickStore
 from airflow_provider_mzshare.errors import MzShareError, TransientError
+from airflow_provider_mzshare.storage.apps.backfill import Backfill
 from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
 from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
+from airflow_provider_mzshare.storage.apps.followers import Followers
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.apps.ticking import Ticking
 
@@ -33,11 +38,19 @@ END_SECONDS = 10.0
 """How often the upstream is asked where it ends."""
 
 
+FOLLOWER_RECORDS = 20_000
+"""The size of a follower's group: it must not keep the ticks from the machine's cores for long."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ingestion(App):
-    """One run of a source's shared app. Every start of the query gets a new checkpoint in its folder."""
+    """One run of a source's shared app. Every start of the query gets a new checkpoint in its folder.
+
+    :param backfills: the store of a backfill that the app executes itself.
+    """
 
     store: TickStore
+    backfills: Callable[[BackfillId], BackfillStore]
 
     @property
     def leases(self) -> LeaseStore:
@@ -49,6 +62,30 @@ class Ingestion(App):
 
     def hold(self, holder: Holder, heartbeat: Heartbeat) -> End:
         return self.insist(lambda: _Streaming(self, holder, heartbeat)).run()
+
+    def follow(
+        self, backfill_id: BackfillId, stop: threading.Event, indexed: Callable[[], Collection[Generation]]
+    ) -> None:
+        """Execute a backfill of tables that have left the ticks without an index."""
+        with self.connector.upstream() as upstream, closing(self.connector.reader(self.spark)) as reader:
+            Backfill(
+                spark=self.spark,
+                connector=self.connector,
+                upstream=upstream,
+                reader=reader,
+                source_id=self.source_id,
+                job_id=self.job_id,
+                root=self.root,
+                folder=self.folder,
+                indexing=self.indexing,
+                lease_seconds=self.lease_seconds,
+                heartbeat_seconds=self.heartbeat_seconds,
+                stop=stop,
+                store=self.backfills(backfill_id),
+                backfill_id=backfill_id,
+                max_records=FOLLOWER_RECORDS,
+                indexed=indexed,
+            ).run()
 
 
 class _Streaming(Holding):
@@ -70,6 +107,7 @@ class _Streaming(Holding):
             lease_seconds=app.lease_seconds,
             on_running=app.on_running,
         )
+        self._followers = Followers(lambda one, stop: app.follow(one, stop, self._ticking.indexed))
         self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._passes = 0
         self._next_end = 0.0
@@ -86,6 +124,8 @@ class _Streaming(Holding):
         return End("stalled", error.line)
 
     def close(self) -> None:
+        self._app.indexing.states.interrupt()
+        self._followers.close()
         self._ticking.close()
 
     def one_pass(self) -> End | None:
@@ -93,8 +133,10 @@ class _Streaming(Holding):
         # Before anything is read: tables that were away for too long leave, also the pending tick.
         self._ends.look(self._app.store.load(), now=True)
         self._ticking.finish_pending()
-        if not self._app.store.load().tables:
+        state = self._app.store.load()
+        if not state.tables:
             return End("finished", "the source has no tables")
+        self._followers.look(state)
         self._ticking.check_upstream()
         self._passes += 1
         checkpoint = self._app.folder / f"checkpoint-{self._passes}"
@@ -148,6 +190,7 @@ class _Streaming(Holding):
         """Are there tables? If an empty tick can complete a cutover, it is minted now: nobody waits for records."""
         state = self._app.store.load()
         self._ticking.looked(state, settings)
+        self._followers.look(state)
         self._note_end()
         self._ends.look(state)
         return bool(state.tables)

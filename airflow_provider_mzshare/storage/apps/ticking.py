@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Holder, Left, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, Left, Outcome, SourceState, Tick, Unindexed
 from airflow_provider_mzshare.core.ticklog.stores import Member, TickStore
 from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.apps.cutover_wait import Convergence, longest_wait
@@ -122,6 +122,10 @@ class Ticking:
         self._executor.machine.check_alive()
         self.check_upstream()
         return self._executor.machine.storage_fault(error) or TransientError(short_reason(error))
+
+    def indexed(self) -> Collection[Generation]:
+        """The keyed tables on their way in whose index is there. Any thread may ask."""
+        return self._arrivals.ready()
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,11 +266,18 @@ class Ticking:
     # ── the end of a tick ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _commit(self, tick: Tick, executed: Executed) -> None:
+        if any(isinstance(outcome, Unindexed) for outcome in executed.outcomes.values()):
+            crashpoint("unindexed")
         self._store.commit(self._holder, tick.number, executed.outcomes, executed.stats)
         crashpoint("tick_committed")
         for table_id, outcome in executed.outcomes.items():
             if isinstance(outcome, Left):
                 log.error("%s tick %s: %s stalled: %s", self._holder.job_id, tick.number, table_id, outcome.reason)
+            if isinstance(outcome, Unindexed):
+                log.warning(
+                    "%s tick %s: %s has left until its index is made", self._holder.job_id, tick.number, table_id
+                )
+                crashpoint("left_unindexed")
         log.info("%s tick %s committed: %s", self._holder.job_id, tick.number, executed.stats)
         self._ticked()
 

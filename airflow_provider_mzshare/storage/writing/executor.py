@@ -21,7 +21,7 @@ from pyarrow.fs import FileSelector
 from airflow_provider_mzshare.connectors.base import Reader
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome
+from airflow_provider_mzshare.core.ticklog.state import Holder, Outcome
 from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
 from airflow_provider_mzshare.errors import (
     CatalogBehind,
@@ -118,7 +118,8 @@ class TickExecutor:
             states=states,
             lanes=lanes,
         )
-        self._passes = 0
+        self._name, self._passes = f"{holder.job_id}-{secrets.token_hex(3)}", 0
+        """Of its passes: an app may have several executors."""
         self._running: Pass | None = None
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")
 
@@ -214,10 +215,10 @@ class TickExecutor:
                     raise ending from error
                 result.failures[member.table_id] = self._reason(error)
                 continue
-            if isinstance(due, Done):
-                result.outcomes[member.table_id] = due
-            else:
+            if isinstance(due, Due):
                 todo.append(due)
+            else:
+                result.outcomes[member.table_id] = due
         return todo
 
     def _write(
@@ -227,7 +228,7 @@ class TickExecutor:
         members = tuple(due.plan for due in todo)
         context = self._spark.sparkContext
         self._passes += 1
-        name = f"{self._holder.job_id}-tick-{group.number}-{self._passes}"
+        name = f"{self._name}-tick-{group.number}-{self._passes}"
         context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
         with counted_pass(context, name, self._counts) as running:
             plan = FanoutPlan(group.first.number, members, group.ends(), secrets.token_hex(6), running.counts)

@@ -16,10 +16,7 @@ from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists
 from airflow_provider_mzshare.storage.collections.vectors.state import Interrupted
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
-from airflow_provider_mzshare.storage.writing.key_states import KeyStates
-
-SHORT_SECONDS = 0.3
-"""An entry may take as long to follow as the index to be made: so it is with a compaction. No tick waits for that."""
+from airflow_provider_mzshare.storage.writing.key_states import SHORT_SECONDS, KeyStates
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +28,6 @@ class Indexing:
         self._root, self.states = root, states
         self._guard = threading.Lock()
         self._asked: set[CollectionId] = set()
-        self._needless: set[CollectionId] = set()
-        """Those that have no index, or whose tick will say why there is none."""
         self._ended = False
         self._doing: tuple[CollectionId | None, float] = (None, 0.0)
         """What is being made or brought on, and since when."""
@@ -51,13 +46,13 @@ class Indexing:
         doing, since = self._doing
         if doing == name and time.monotonic() - since > SHORT_SECONDS:
             return False
-        return name in self._needless or self.states.is_made(name)
+        return name in self.states.needless or self.states.is_made(name)
 
     def forget(self, name: CollectionId) -> None:
         """Nobody will commit to it."""
         with self._guard:
             self._asked.discard(name)
-        self._needless.discard(name)
+        self.states.needless.discard(name)
         self.states.forget(name)
 
     def close(self) -> None:
@@ -83,7 +78,7 @@ class Indexing:
             is_needless = not isinstance(error, TransientError) and not fault_of(error)
         finally:
             self._doing = None, 0.0
-        (self._needless.add if is_needless else self._needless.discard)(name)
+        (self.states.needless.add if is_needless else self.states.needless.discard)(name)
 
     def _made(self, name: CollectionId) -> bool:
         """False if there is nothing to make."""

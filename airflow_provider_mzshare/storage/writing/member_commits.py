@@ -9,13 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Unindexed, Written
 from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
 from airflow_provider_mzshare.errors import BadCollection, CatalogBehind, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists, create_collection
@@ -24,6 +25,7 @@ from airflow_provider_mzshare.storage.collections.durability import sync_filesys
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
 from airflow_provider_mzshare.storage.collections.keyed import KeyEvents
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
+from airflow_provider_mzshare.storage.collections.vectors.state import IndexLate
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
@@ -73,6 +75,9 @@ class MemberCommits(ABC):
     :param states: what the app knows of rows that change. Whoever made them closes them.
     :param lanes: how many lanes the upstream has now; rarely asked.
     """
+
+    MOST: ClassVar[int | None] = None
+    """How many rows may be read for an index before a commit can be made; a member that needs more of them leaves."""
 
     def __init__(
         self,
@@ -207,8 +212,8 @@ class MemberCommits(ABC):
 
     # ── a group ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def due(self, group: TickGroup, member: Member) -> Due | Done:
-        """What has to be written for the member; ``Done`` if it holds the group already."""
+    def due(self, group: TickGroup, member: Member) -> Due | Done | Unindexed:
+        """What has to be written for the member, unless it holds the group already, or has no index."""
         both = {member.errors, member.data}
         own = self._committed & both
         self._committed -= both
@@ -217,12 +222,15 @@ class MemberCommits(ABC):
         if isinstance(standings, Done):
             self._committed |= own
             return standings
+        if self.MOST is not None and not self._states.take(self._open[member.data]):
+            return Unindexed()
         at = {collection_id: standing.after for collection_id, standing in standings.items()}
         plan = self.plan(member, data_after=at.get(member.data, 0), errors_after=at.get(member.errors, 0))
         return Due(member, plan, frozenset(both - own), standings)
 
     def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
-        """Commit what the pass wrote. Raises if the member could not be written; ``Left`` if a bad record stops it."""
+        """Commit what the pass wrote. Raises if the member could not be written; ``Left`` if a bad record stops it, and
+        ``Unindexed`` if its index turns out not to be there."""
         own = _own_files(due, files, written_at)
         if files.error or files.first_error_at:
             # No commit will name what other tasks have written for it: it must not take space on a full disk.
@@ -233,15 +241,31 @@ class MemberCommits(ABC):
             raise TransientError(files.error)
         if files.first_error_at:
             return Left(f"{self._place.tell(files.first_error_at)} cannot be decoded: {files.first_error}")
+        data = self._open[due.member.data]
         try:
-            content = self._content(due, own[due.member.data])
-            if isinstance(content, KeyEvents) and (why := self._settle(group, due, content, files, own, written_at)):
-                self._discard(own)
-                return Left(why)
-            return self._commit_both(group, due, content, files, own)
+            with self._states.commits_to(data):
+                return self._settle_and_commit(group, due, files, own, written_at)
+        except IndexLate as late:
+            self._discard(own)
+            self._states.give_back(data, late)
+            return Unindexed()
         except Exception:
             self._discard(own)
             raise
+
+    def _settle_and_commit(
+        self,
+        group: TickGroup,
+        due: Due,
+        files: MemberResult,
+        own: dict[CollectionId, list[FileWritten]],
+        written_at: float,
+    ) -> Done | Left:
+        content = self._content(due, own[due.member.data])
+        if isinstance(content, KeyEvents) and (why := self._settle(group, due, content, files, own, written_at)):
+            self._discard(own)
+            return Left(why)
+        return self._commit_both(group, due, content, files, own)
 
     def _settle(
         self,
@@ -312,7 +336,7 @@ class MemberCommits(ABC):
         plan = due.plan
         if not plan.keys:
             return NewFiles(files)
-        rows = self._states.rows_of(self._open[due.member.data])
+        rows = self._states.rows_of(self._open[due.member.data], self.MOST)
         return KeyEvents(files, plan.events_schema, plan.keys, plan.keyed_envelope, plan.hash_version, rows)
 
     def _discard(self, files: Mapping[CollectionId, Sequence[FileWritten]]) -> None:
@@ -327,7 +351,7 @@ class MemberCommits(ABC):
         """Called after each group."""
         for name, rewritten in self._upkeep.rewritten():
             collection = self._open.get(name)
-            if collection is None or not self._states.put_rewritten(collection, rewritten):
+            if collection is None or not self._states.put_rewritten(collection, rewritten, self.MOST):
                 self._upkeep.postpone(name)
         self._upkeep.after_tick()
 

@@ -18,6 +18,7 @@ from airflow_provider_mzshare.storage.collections.commit import (
     commit_group,
     commit_tick,
 )
+from airflow_provider_mzshare.storage.writing.key_states import FEW_ROWS
 from airflow_provider_mzshare.storage.writing.member_commits import (
     Due,
     MemberCommits,
@@ -27,7 +28,12 @@ from airflow_provider_mzshare.storage.writing.outcomes import counted, done, wri
 
 
 class TickCommits(MemberCommits):
-    """The writer of an ingestion app: one tick at a time, of which a collection holds all or nothing."""
+    """The writer of an ingestion app: one tick at a time, of which a collection holds all or nothing.
+
+    All members of a tick wait for each other. So none of them waits for an index.
+    """
+
+    MOST = FEW_ROWS
 
     def _standings(self, group: TickGroup, member: Member) -> Mapping[CollectionId, Standing] | Done:
         """Only a tick that was begun before can be in a collection already.

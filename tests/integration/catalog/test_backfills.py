@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog import Catalog, jobs
 from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.backfills import active_backfills, last_backfill
+from airflow_provider_mzshare.control.catalog.log.leases import give_up_lease
 from airflow_provider_mzshare.control.catalog.log.members import CatalogMember
+from airflow_provider_mzshare.control.catalog.log.merging import mergeable
+from airflow_provider_mzshare.control.catalog.log.queue import enter_queue, queue
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import Certificate, certificates, last_certificate
 from airflow_provider_mzshare.control.catalog.queries.overviews import arrival_overviews
 from airflow_provider_mzshare.control.catalog.queries.reads import table_read_point
+from airflow_provider_mzshare.control.supervision import observation
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Written
+from airflow_provider_mzshare.core.ticklog import backfill_rules
+from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Outcome, Tick, Unindexed, Written
 from airflow_provider_mzshare.core.ticklog.stores import Reading
 from airflow_provider_mzshare.errors import Fenced, LogConflict, NotReadable, NotResumable
 from tests.support.catalog import TABLE, Log, add_source, add_tables, wrote_all
@@ -387,3 +392,52 @@ def test_a_group_of_empty_ticks_is_no_measure_of_a_rate(catalog: Catalog, log: L
     with catalog.read() as session:
         found = arrival_overviews(session, log.source_id)[late]
     assert (found.rate, found.samples) == (75.0, 1)
+
+
+# ── without an index ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_member_without_an_index_is_brought_on_by_its_source_s_app_and_by_no_other(
+    catalog: Catalog, source: ItemId, log: Log
+) -> None:
+    (early,) = (member.table_id for member in log.store.members())
+    (other,) = add_tables(catalog, source, "other")
+    upper = log.store.load().tables[early].upper
+    tick = log.tick(outcomes={early: Unindexed()})
+    state = log.store.load()
+    table = state.tables[early]
+    assert (table.status, table.next_tick, table.reason) == ("indexing", tick.number, None)
+    assert table.upper == upper, "what it had can be read"
+    (inside,) = backfill_rules.inside(state)
+    waiting = state.tables[other].backfill_id
+    with catalog.write() as session:
+        assert [one.id for one in active_backfills(session)] == [waiting]
+        for one in (inside, waiting):
+            assert one is not None
+            enter_queue(session, source, one)
+        assert [one.backfill_id for one in queue(session)] == [waiting]
+        assert mergeable(session, state) == []
+    tables, _, _ = _backfills(catalog, source)
+    assert set(tables) == {waiting}
+    with catalog.write() as session:
+        jobs.create_job(session, kind="ingest", source_id=source, launcher="process", folder="", job_id=JobId("fill-1"))
+    follower = Backfiller(catalog, source, inside)
+    with catalog.write() as session:
+        give_up_lease(session, jobs.get_job(session, JobId("fill-1")))
+    with pytest.raises(Fenced):
+        follower.group(tick.number, 1, early)
+    follower = Backfiller(catalog, source, inside)
+    follower.group(tick.number, 1, early)
+    joined = log.empty()
+    assert log.store.load().tables[early].status == "live"
+    assert inside not in log.store.load().backfills
+    with catalog.read() as session:
+        proof = last_certificate(session, early)
+    assert proof is not None
+    assert (proof.tick, proof.from_tick, proof.rows) == (joined.number, tick.number, 5)
+
+
+def _backfills(catalog: Catalog, source: ItemId) -> tuple[dict[BackfillId, object], object, object]:
+    with catalog.read() as session:
+        names = {table.id: table.name[1] for table in items.list_tables(session, source)}
+        return observation._backfills(session, source, names)  # type: ignore[return-value]

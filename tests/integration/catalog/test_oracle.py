@@ -34,11 +34,13 @@ from airflow_provider_mzshare.core.ticklog.state import (
     SourceState,
     TableState,
     Tick,
+    Unindexed,
 )
 from airflow_provider_mzshare.errors import Fenced, LogConflict, MzShareError, NotResumable, UnknownItem
 from tests.support.catalog import TABLE, TOPIC_ID, add_source
 
 NAMES = count()
+NEW = BackfillId("new")
 JOBS = st.sampled_from([JobId("a"), JobId("b")])
 MOSTLY = st.sampled_from([True] * 7 + [False])
 
@@ -113,7 +115,20 @@ class Model:
             raise
 
     def commit(self, holder: Holder, number: int, outcomes: dict[ItemId, Outcome]) -> None:
-        self.state = rules.after_commit(self.state, rules.commit(self.state, holder, number, outcomes))
+        committed = rules.commit(self.state, holder, number, outcomes)
+        leave = any(isinstance(outcome, Unindexed) for outcome in committed.outcomes.values())
+        self.state = rules.after_commit(self.state, committed, NEW if leave else None)
+
+    def name_follower(self, backfill_id: BackfillId, asked_at: int) -> None:
+        """Its id, and when it was asked for, are the catalog's choice."""
+        new = replace(self.state.backfills[NEW], backfill_id=backfill_id, asked_at=asked_at)
+        others = {one: backfill for one, backfill in self.state.backfills.items() if one != NEW}
+        tables = self.state.tables.items()
+        self.state = replace(
+            self.state,
+            backfills={**others, backfill_id: new},
+            tables={k: replace(t, backfill_id=backfill_id) if t.backfill_id == NEW else t for k, t in tables},
+        )
 
     def attempt(self, holder: Holder, number: int) -> None:
         self._replace(rules.begin_attempt(self.state, holder, number))
@@ -261,11 +276,15 @@ class Pair:
         holder, number = self._holder(step), self._number(step)
         outcomes: dict[ItemId, Outcome] = {}
         for index, table in enumerate(self.created if step.pick != 5 else self.created[1:]):
-            outcomes[table] = Left("why") if index == step.pick else Done(rows=index)
+            left: dict[int, Outcome] = {step.pick: Left("why"), step.pick - 1: Unindexed(), step.pick - 3: Unindexed()}
+            outcomes[table] = left.get(index, Done(rows=index))
         self._same(
             lambda: self.store.commit(holder, number, outcomes, {"n": 1.0}),
             lambda: self.model.commit(holder, number, outcomes),
         )
+        if NEW in self.model.state.backfills:
+            (made,) = self.store.load().backfills.keys() - self.model.state.backfills.keys()
+            self.model.name_follower(made, self._asked_at(made))
 
     def _attempt(self, step: Step) -> None:
         holder, number = self._holder(step), self._number(step)

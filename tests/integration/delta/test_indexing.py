@@ -14,10 +14,12 @@ import pytest
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from airflow_provider_mzshare.storage.collections.vectors.live_files import live_files
-from airflow_provider_mzshare.storage.collections.vectors.state import KeyState
+from airflow_provider_mzshare.storage.collections.vectors.state import IndexLate, KeyState
+from airflow_provider_mzshare.storage.writing import key_states
 from airflow_provider_mzshare.storage.writing.indexing import Indexing
-from airflow_provider_mzshare.storage.writing.key_states import KeyStates
+from airflow_provider_mzshare.storage.writing.key_states import KeyStates, LentStates
 from tests.integration.delta.test_keyed_commits import NAME, Scene, values
+from tests.support.rewriting_apart import rewrite_apart
 from tests.support.waiting import wait_until
 
 MADE = "the index of version"
@@ -214,6 +216,88 @@ def test_what_leaves_while_it_is_made_is_let_go_without_a_wait_and_leaves_nothin
     assert not two.indexing.is_ready(NAME)
     two.bring()
     assert two.state.keys_known == 1, "it may come again"
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is short for a real app would be short for these tests, whatever they did."""
+    monkeypatch.setattr(key_states, "FEW_ROWS", 0)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_tick_does_not_wait_for_an_index_and_gives_back_what_it_cannot_use(two: Two, tmp_path: Path) -> None:
+    states = two.indexing.states
+    assert states.take(two.scene.opened()), "there is nothing to read"
+    states.give_back(two.scene.opened(), IndexLate("it is to be read"))
+    for key in "ab":
+        two.commit(key)
+    assert not states.take(two.scene.opened())
+    two.bring()
+    assert states.take(two.scene.opened())
+    rewrite_apart(two.scene.root, NAME, tmp_path / "apart")
+    opened, version = two.scene.opened(), two.state.version
+    with pytest.raises(IndexLate, match="2 rows would have to be read") as late:
+        states.rows_of(opened, 0).before(opened, pa.table({"key": ["a"]}), two.scene.member.schema)
+    assert two.state.version == version, "what is known is kept"
+    states.give_back(opened, late.value)
+    two.bring()
+    assert two.indexing.is_ready(NAME)
+
+
+@pytest.mark.usefixtures("few")
+def test_a_tick_does_not_wait_while_an_index_is_made(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    two.commit("a")
+    with monkeypatch.context() as patch:
+        slow = Slow(patch)
+        two.indexing.want([NAME])
+        assert slow.reached.wait(10)
+        assert not two.indexing.states.take(two.scene.opened())
+        slow.go_on.set()
+    wait_until(lambda: two.indexing.is_ready(NAME), 10, "it to be ready")
+    assert two.indexing.states.take(two.scene.opened())
+
+
+@pytest.mark.usefixtures("few")
+def test_a_table_whose_index_nobody_can_make_is_taken_so_that_its_tick_says_why(two: Two) -> None:
+    two.commit("a")
+    two.indexing.states.needless.add(NAME)
+    assert two.indexing.states.take(two.scene.opened())
+
+
+@pytest.mark.usefixtures("few")
+def test_an_index_is_lent_for_a_commit_and_nobody_else_moves_it_meanwhile(two: Two) -> None:
+    two.commit("a")
+    two.bring()
+    lent = LentStates(two.indexing.states)
+    opened = two.scene.opened()
+    with lent.commits_to(opened):
+        rows = lent.rows_of(opened)
+        assert rows.before(opened, pa.table({"key": ["a"]}), two.scene.member.schema).num_rows == 1
+        assert two.indexing.is_ready(NAME), "a tick that takes it waits for no more than this commit"
+        two.commit("b")
+        two.indexing.want([NAME])
+        taken: list[bool] = []
+        taker = threading.Thread(target=lambda: taken.append(two.indexing.states.take(two.scene.opened())))
+        taker.start()
+        taker.join(10)
+        assert taken == [False]
+        assert two.state.version == opened.delta_version
+    wait_until(lambda: two.state.version == opened.delta_version + 1, 10, "the next entry")
+    two.indexing.states.bring(opened)
+    assert two.state.version == opened.delta_version + 1, "it never goes back"
+    lent.keep([])
+    lent.close()
+    assert two.indexing.is_ready(NAME)
+
+
+def test_what_is_given_up_while_it_is_lent_leaves_nothing(two: Two, tmp_path: Path) -> None:
+    two.commit("a")
+    two.bring()
+    lent = LentStates(two.indexing.states)
+    with lent.commits_to(two.scene.opened()):
+        two.indexing.forget(NAME)
+        assert (tmp_path / "keys" / NAME).exists()
+    assert not (tmp_path / "keys" / NAME).exists()
 
 
 def test_a_full_disk_keeps_it_from_being_ready_until_there_is_room(

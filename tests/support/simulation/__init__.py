@@ -5,7 +5,8 @@ the real ones; catalog and Delta log are lists in memory that behave as the real
 ``Mutant`` leaves one rule out, to show that the check finds it.
 """
 
-from tests.support.simulation.mutants import KEEPING, KEYED, VECTORS, Mutant, Violation
+from tests.support.simulation.late_indexes import LateWorld, run_late
+from tests.support.simulation.mutants import KEEPING, KEYED, LATE, VECTORS, Mutant, Violation
 from tests.support.simulation.vector_world import VectorWorld, run_vectors
 from tests.support.simulation.world import KEEPING_KINDS, KEYED_KINDS, World, run
 
@@ -14,11 +15,14 @@ __all__ = [
     "KEEPING_KINDS",
     "KEYED",
     "KEYED_KINDS",
+    "LATE",
     "VECTORS",
+    "LateWorld",
     "Mutant",
     "VectorWorld",
     "Violation",
     "World",
     "run",
+    "run_late",
     "run_vectors",
 ]

@@ -1,6 +1,6 @@
 """Replay one seed and tell what happened.
 
-``python -m tests.support.simulation [keyed | keeping | vectors] SEED [MUTANT]``
+``python -m tests.support.simulation [keyed | keeping | vectors | late] SEED [MUTANT]``
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tests.support.simulation import (
     KEEPING_KINDS,
     KEYED,
     KEYED_KINDS,
+    LATE,
     VECTORS,
+    LateWorld,
     Mutant,
     VectorWorld,
     Violation,
@@ -104,6 +106,8 @@ if __name__ == "__main__":
     chosen = Mutant[arguments[-1].upper()] if not arguments[-1].isdigit() else Mutant.NONE
     said = arguments[0] if not arguments[0].isdigit() else ""
     chosen_seed = int(arguments[bool(said)])
+    if said == "late" or chosen in LATE:
+        sys.exit(main(LateWorld(chosen_seed, chosen), chosen_seed))
     if said == "vectors" or chosen in VECTORS:
         sys.exit(main(VectorWorld(chosen_seed, chosen), chosen_seed))
     kinds: tuple[str, ...] = (APPEND,)

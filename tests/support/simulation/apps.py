@@ -12,12 +12,14 @@ from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.keyed_commits import GroupGoal, TickGoal
 from airflow_provider_mzshare.core.ticklog.state import (
     Done,
+    Generation,
     Holder,
     Left,
     Outcome,
     SourceState,
     TableState,
     Tick,
+    Unindexed,
     Written,
 )
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, LogConflict
@@ -27,7 +29,7 @@ from tests.support.simulation.keyed import KEEP
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.keyed_writing import Refusing
 from tests.support.simulation.mutants import Mutant
-from tests.support.simulation.steps import IDLE, CannotWrite, NoRoom, PlanAgain, Steps, written
+from tests.support.simulation.steps import IDLE, CannotWrite, NoIndex, NoRoom, PlanAgain, Steps, written
 from tests.support.simulation.tables import collection_id
 from tests.support.simulation.topic import ROLES, part, prefix
 from tests.support.simulation.writing import Writer
@@ -42,7 +44,8 @@ Ending = Generator[Any, None, Outcome]
 class Ingestion:
     def __init__(self, world: World, job: JobId, faults: bool) -> None:
         self._world, self._job = world, job
-        self._writer = Writer(world, faults)
+        self.writer = self._writer = Writer(world, faults)
+        self.late = world.late_indexes(self.writer, faults)
 
     def run(self) -> Steps:
         catalog = self._world.catalog
@@ -61,6 +64,8 @@ class Ingestion:
 
     def _one_tick(self, holder: Holder) -> Steps:
         catalog, topic = self._world.catalog, self._world.topic
+        if self.late:
+            yield from self.late.beside()
         state = catalog.state
         if state.pending:
             tick = catalog.begin_attempt(holder, state.pending[0].number)
@@ -69,12 +74,14 @@ class Ingestion:
         else:
             upper = topic.end
             if upper == state.upper:
-                if self._world.random.random() < self._world.idle_rate or backfill_rules.completes_cutover(state):
-                    catalog.mint_empty(holder, upper)
+                if self._world.random.random() < self._world.idle_rate or backfill_rules.completes_cutover(
+                    state, self._indexed()
+                ):
+                    catalog.mint_empty(holder, upper, self._indexed())
                 yield IDLE
                 return
             yield from self._await_arrivals(state)
-            tick = catalog.mint(holder, state.upper, upper)
+            tick = catalog.mint(holder, state.upper, upper, self._indexed())
             self._writer.hear("mint")
         yield
         members = [(table, catalog.spec_at(table.table_id, tick.number)) for table in catalog.members()]
@@ -98,15 +105,20 @@ class Ingestion:
     def _await_arrivals(self, state: SourceState) -> Steps:
         """A short wait, once, for tables that are a tick behind."""
         for _ in range(self._world.patience):
-            if not backfill_rules.awaited(state):
+            if not backfill_rules.awaited(state, self._indexed()):
                 break
             self._world.catalog.counts["waits for a cutover"] += 1
             yield
             state = self._world.catalog.state
         yield
 
+    def _indexed(self) -> frozenset[Generation] | None:
+        return self.late.indexed() if self.late else None
+
     def _commit(self, table: TableState, spec: int, tick: Tick, rows: int) -> Ending:
         done = []
+        if self.late:
+            yield from self.late.wait_for_group(table)
         own = rows & ~prefix(table.start)
         refused = yield from self._refused(table, tick, part(own, "data"))
         for role in ROLES:
@@ -116,6 +128,10 @@ class Ingestion:
                 done.append((yield from self._writer.commit_tick(name, tick, due, spec)))
             except CannotWrite:
                 return CANNOT_WRITE
+            except NoIndex:
+                assert self.late is not None
+                self.late.leaves(table)
+                return Unindexed()
             yield
         return Done(written=tuple(one for one in done if one))
 
@@ -127,9 +143,16 @@ class Ingestion:
 
 
 class Backfill:
-    def __init__(self, world: World, backfill: BackfillId, job: JobId, faults: bool) -> None:
+    """:param inside: the ingestion app that follows the ticks itself, with its own indexes."""
+
+    def __init__(
+        self, world: World, backfill: BackfillId, job: JobId, faults: bool, inside: Ingestion | None = None
+    ) -> None:
         self._world, self._id, self._job = world, backfill, job
         self._writer = Writer(world, faults)
+        self._late = inside.late if inside else None
+        if self._late:
+            self._late.lend_to(self._writer)
         self._at_least = 0
         """A tick that the next group must reach, since a collection holds it already."""
 
@@ -225,8 +248,9 @@ class Backfill:
                 if after >= group.first.number and self._world.mutant is not Mutant.NO_AFTER_FILTER:
                     due &= ~prefix(catalog.ticks[after - 1].upper)
                     catalog.counts["stored ahead"] += 1
+                commit = self._writer.commit_group(name, self._app(name), group, after, planned[name], due, spec)
                 try:
-                    yield from self._writer.commit_group(name, self._app(name), group, after, planned[name], due, spec)
+                    yield from self._late.lent(name, commit) if self._late else commit
                 except CannotWrite:
                     return CANNOT_WRITE
                 yield

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, spec_versions
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Left, Minted, Outcome, TableState, Tick, Written
+from airflow_provider_mzshare.core.ticklog.state import (
+    Done,
+    Generation,
+    Holder,
+    Left,
+    Minted,
+    Outcome,
+    TableState,
+    Tick,
+    Unindexed,
+    Written,
+)
 from tests.support.simulation.keyed import APPEND, KEEP, expected_refused
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
@@ -35,13 +46,18 @@ class Catalog(Tables):
 
     # ── ticks ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def mint(self, holder: Holder, lower: Position, upper: Position) -> Tick:
+    def mint(
+        self, holder: Holder, lower: Position, upper: Position, indexed: Collection[Generation] | None = None
+    ) -> Tick:
         planned = lower
         if self._mutant is Mutant.NO_FENCE_AT_MINT:
             holder = Holder(self.state.lease.job_id or holder.job_id, self.state.lease.epoch)
             lower = self.state.upper
         self._clock += self._random.choice((-5, 0, 1, 7))
-        minted = rules.mint(self.state, holder, lower=lower, upper=upper, incarnation=TOPIC_ID, now_ms=self._clock)
+        known = None if self._mutant is Mutant.ADMITTED_WITHOUT_INDEX else indexed
+        minted = rules.mint(
+            self.state, holder, lower=lower, upper=upper, incarnation=TOPIC_ID, now_ms=self._clock, indexed=known
+        )
         if self._mutant is Mutant.NO_FENCE_AT_MINT:
             minted = replace(minted, tick=replace(minted.tick, lower=planned))
         if self._mutant is Mutant.INEXACT_CUTOVER:
@@ -49,6 +65,11 @@ class Catalog(Tables):
         self._count_mint(minted)
         both = {**self.state.tables, **self.state.replacements}
         arrived = [both[t] for t in (*minted.joins, *minted.swaps) if both[t].status == "converging"]
+        came = [self.state.tables[t] for t in minted.joins] + [self.state.replacements[t] for t in minted.swaps]
+        came = [table for table in came if table.status in rules.COMING and table.keyed]
+        if indexed is not None and any(table.identity not in indexed for table in came):
+            raise Violation(f"tick {minted.tick.number} has to wait for an index: {came}")
+        self.counts["came back with an index"] += any(table.status == "indexing" for table in came)
         self.counts["cutovers of keyed tables"] += any(self.kinds[t.table_id] != APPEND for t in arrived)
         for table_id in minted.swaps:
             swap = Swap(self.state.tables[table_id], minted.tick.mz_timestamp)
@@ -74,9 +95,9 @@ class Catalog(Tables):
             self.counts["cutovers by a batch" if minted.tick.upper != minted.tick.lower else "cutovers by nothing"] += 1
         self.counts["swaps"] += len(minted.swaps)
 
-    def mint_empty(self, holder: Holder, at: Position) -> None:
+    def mint_empty(self, holder: Holder, at: Position, indexed: Collection[Generation] | None = None) -> None:
         """Mint and commit in one transaction."""
-        tick = self.mint(holder, at, at)
+        tick = self.mint(holder, at, at, indexed)
         self.commit(holder, tick.number, {table_id: Done() for table_id in self.state.members})
 
     def begin_attempt(self, holder: Holder, number: int) -> Tick:
@@ -96,11 +117,14 @@ class Catalog(Tables):
     def commit(self, holder: Holder, number: int, outcomes: Mapping[ItemId, Outcome]) -> None:
         committed = rules.commit(self.state, holder, number, outcomes)
         self._audit(self.state.lease, holder, f"tick {number}")
-        self.state = rules.after_commit(self.state, committed)
+        unindexed = [table_id for table_id, outcome in committed.outcomes.items() if isinstance(outcome, Unindexed)]
+        self.state = rules.after_commit(self.state, committed, self._next_id() if unindexed else None)
+        for table_id in unindexed:
+            self._left_unindexed(table_id, committed.tick)
         for table_id, outcome in committed.outcomes.items():
             if isinstance(outcome, Done):
                 self._record(outcome.written)
-            else:
+            elif isinstance(outcome, Left):
                 self.counts["stalls"] += 1
                 if outcome == FOUND_NO_ROOM:
                     raise Violation(f"{table_id} has left because the disk is full")
@@ -110,6 +134,13 @@ class Catalog(Tables):
                         tables={**self.state.tables, table_id: replace(moved, status="live", reason=None)},
                         members=self.state.members | {table_id},
                     )
+
+    def _left_unindexed(self, table_id: ItemId, tick: Tick) -> None:
+        self.counts["left without an index"] += 1
+        table = self.state.tables[table_id]
+        self.readable_since[table_id, table.generation] = table.since
+        if self._mutant is Mutant.UNINDEXED_MOVES:
+            self._write(tables={**self.state.tables, table_id: rules.advanced(table, tick, Done())})
 
     # ── backfills ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -60,7 +60,7 @@ class KeyedWriter:
         self._world, self._faults, self._mutant = world, faults, world.mutant
         self._own: set[CollectionId] = set()
         """Collections whose newest commit may be this writer's."""
-        self._vectors = VectorRows(world, faults, self._sent_on)
+        self.vectors = self._vectors = VectorRows(world, faults, self._sent_on)
         self._beside: dict[CollectionId, Change] = {}
         """Compactions that are written, and not put yet."""
 

@@ -75,6 +75,9 @@ class Mutant(Enum):
     LISTED_BEFORE_READ = "the log is listed before its entries are read"
     MAPPED_BY_VERSION = "a compaction's mapping is applied to whatever entry stands at its version"
     MAPPED_UNCLEAR = "a compaction's mapping is applied after an unclear answer"
+    # Indexes that come late.
+    UNINDEXED_MOVES = "a member that leaves because its index is not there counts as having got the tick"
+    ADMITTED_WITHOUT_INDEX = "a table is made a member although the app does not have its index"
     # Their compaction.
     LATER_VECTORS_LOST = "a compaction does not carry over the rows that were taken away since its inputs were read"
     OLD_OUTPUTS_PUT = "a compaction is put however old its files are"
@@ -158,3 +161,10 @@ VECTORS = frozenset(
 """They show only in a world whose keyed tables have deletion vectors."""
 KEEPING = frozenset({Mutant.REFUSED_ON_OLDER, Mutant.REFUSED_ON_ANY_STATE, Mutant.REFUSED_BY_PLACE})
 """They show only in a world whose keyed tables keep values of rows."""
+LATE = frozenset(
+    {
+        Mutant.UNINDEXED_MOVES,
+        Mutant.ADMITTED_WITHOUT_INDEX,
+    }
+)
+"""They show only in a world in which, besides, indexes come late."""

@@ -36,6 +36,10 @@ class Unreadable(Exception):
     """The version that was loaded is no longer there to be read."""
 
 
+class NoIndex(Exception):
+    """The index would have to be made first, and a tick does not wait for that."""
+
+
 def written(world: World, name: CollectionId, delta: Delta, version: int) -> Written:
     entry = delta.entries[version - 1]
     return Written(

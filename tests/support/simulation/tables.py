@@ -127,6 +127,7 @@ class Tables:
                 position=arrival.position,
                 next_tick=arrival.tick,
                 backfill_id=backfill,
+                keyed=self.kinds[table_id] != APPEND,
             )
         self.state = changed(self.state, tables=tables)
         how = {"share": "created to join", "now": "created without history", "backfill": "backfills"}
@@ -192,6 +193,7 @@ class Tables:
             position=arrival.position,
             next_tick=arrival.tick,
             backfill_id=self._new_backfill(frozenset()),
+            keyed=self.kinds[table_id] != APPEND,
         )
         self._write(replacements={**self.state.replacements, table_id: new})
         return True
@@ -244,12 +246,15 @@ class Tables:
         self.counts["retired"] += 1
 
     def _new_backfill(self, healing: frozenset[ItemId]) -> BackfillId:
-        self._backfills += 1
-        backfill = BackfillId(f"b{self._backfills}")
+        backfill = self._next_id()
         state = BackfillState(backfill, self.state.last_number, healing=healing, asked_at=self._backfills)
         self.state = changed(self.state, backfills={**self.state.backfills, backfill: state})
         self.counts["backfills beside another"] += len(self.state.backfills) > 1
         return backfill
+
+    def _next_id(self) -> BackfillId:
+        self._backfills += 1
+        return BackfillId(f"b{self._backfills}")
 
     def _new_generation(self, table_id: ItemId) -> int:
         generation = self._generations[table_id] = self._generations.get(table_id, 0) + 1

@@ -12,7 +12,7 @@ from airflow_provider_mzshare.core.ticklog.log_upkeep import log_part
 from tests.support.simulation.delta import Entry
 from tests.support.simulation.keyed import KEY, Row
 from tests.support.simulation.mutants import Mutant
-from tests.support.simulation.steps import Unreadable
+from tests.support.simulation.steps import NoIndex, Unreadable
 from tests.support.simulation.vector_delta import VectorDelta
 from tests.support.simulation.vectors import Files, LiveFile, Place, Rewritten, VectorChange
 
@@ -48,11 +48,14 @@ class Index:
         self._held: tuple[int, Rewritten] | None = None
         """A compaction that was put, and where, until it is known what became of it."""
 
-    def bring_to(self, version: int) -> Generator[Any, None, None]:
+    def bring_to(self, version: int, *, rebuilds: bool = True) -> Generator[Any, None, None]:
+        """:param rebuilds: else NoIndex where it would have to be made anew, from files."""
         if self.version is not None and self._mutant is Mutant.INDEX_OF_ANY_VERSION:
             self.version = version
         while self.version != version:
             if not (yield from self._moved(version)):
+                if not rebuilds and self._delta.live[version]:
+                    raise NoIndex
                 self._rebuild(version)
 
     def _moved(self, target: int) -> Generator[Any, None, bool]:

@@ -10,7 +10,7 @@ from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.keyed_commits import Answer, put_counts, rows_to_carry
 from tests.support.simulation.delta import Entry
 from tests.support.simulation.mutants import Mutant
-from tests.support.simulation.steps import PUTTING, NoRoom, Steps, Unreadable
+from tests.support.simulation.steps import PUTTING, NoIndex, NoRoom, Steps, Unreadable
 from tests.support.simulation.vector_delta import VectorDelta
 from tests.support.simulation.vector_index import Index, list_log
 from tests.support.simulation.vectors import Rewritten, VectorChange, plan, rewrite
@@ -31,21 +31,24 @@ class VectorRows:
 
     def __init__(self, world: World, faults: bool, sent_on: Callable[[Any, int, Entry], int]) -> None:
         self._world, self._faults, self._mutant, self._sent_on = world, faults, world.mutant, sent_on
-        self._indexes: dict[CollectionId, Index] = {}
+        self.indexes: dict[CollectionId, Index] = {}
+        self.rebuilds = True
+        """Else a commit does not wait for an index that would have to be made anew."""
+        self.compacts = True
         self._beside: dict[CollectionId, Rewritten] = {}
 
     # ── a tick or a group ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def planned(self, delta: VectorDelta, version: int, events: Iterable[int]) -> Generator[Any, None, VectorChange]:
         """On a version that was loaded. Events that change no row make no change."""
-        index = self._index(delta)
+        index = self.index(delta)
         events = tuple(events)
         if events:
-            yield from index.bring_to(version)
+            yield from index.bring_to(version, rebuilds=self.rebuilds)
         return plan(delta.kind, index.find(events), index.files, events, delta.names)
 
     def put(self, delta: VectorDelta, on: int, entry: Entry) -> Putting:
-        index = self._index(delta)
+        index = self.index(delta)
         if self._mutant is Mutant.CHANGES_WITHOUT_INSERTS:
             _forget_inserts(entry.change)
         if self._mutant is Mutant.INDEX_BEFORE_COMMIT:
@@ -56,25 +59,32 @@ class VectorRows:
             index.committed(on, entry.change)
         return answer
 
-    def _index(self, delta: VectorDelta) -> Index:
+    def index(self, delta: VectorDelta) -> Index:
         name = CollectionId(delta.name)
-        if name not in self._indexes:
+        if name not in self.indexes:
             counts = self._world.catalog.counts
-            self._indexes[name] = Index(delta, self._mutant, self._world.random, counts)
-        return self._indexes[name]
+            self.indexes[name] = Index(delta, self._mutant, self._world.random, counts)
+        return self.indexes[name]
+
+    def leave(self, name: CollectionId) -> None:
+        """It is no member any more: what was compacted beside its ticks is dropped."""
+        if done := self._beside.pop(name, None):
+            self._discard(self._delta(name), done.outputs)
 
     # ── compaction ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tidy(self, own: AbstractSet[CollectionId]) -> Steps:
         """Put what was written beside the ticks since the last call, and write the next."""
         chance = self._world.random
+        if not self.compacts:
+            return
         for name, done in sorted(self._beside.items()):
             if chance.random() < 0.3:
                 continue  # it takes longer
             del self._beside[name]
             try:
                 yield from self._put_rewritten(self._delta(name), done)
-            except (NoRoom, Unreadable):
+            except (NoIndex, NoRoom, Unreadable):
                 self._count("compactions dropped")
         for name in sorted(own - self._beside.keys()):
             delta = self._world.catalog.delta[name]
@@ -83,7 +93,7 @@ class VectorRows:
 
     def _rewrite(self, delta: VectorDelta) -> None:
         """Small files and worn ones; a file of which no row is left becomes none."""
-        index, files = self._index(delta), delta.live[-1]
+        index, files = self.index(delta), delta.live[-1]
         chance = self._world.random
         if index.version is None or not files:
             return
@@ -96,8 +106,8 @@ class VectorRows:
         self._beside[CollectionId(delta.name)] = done
 
     def _put_rewritten(self, delta: VectorDelta, done: Rewritten) -> Steps:
-        index, at = self._index(delta), delta.load()
-        yield from index.bring_to(at.version)
+        index, at = self.index(delta), delta.load()
+        yield from index.bring_to(at.version, rebuilds=self.rebuilds)
         live = {path: file.gone for path, file in index.files.items()}
         gone = rows_to_carry(done.inputs, live)
         if gone is None and self._mutant is Mutant.STALE_COMPACTION:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.core.ids import BackfillId, JobId
 from tests.support.simulation.apps import Backfill, Ingestion
@@ -12,9 +13,13 @@ from tests.support.simulation.keyed import APPEND, KEEP, SUM, UPSERT
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.reading import Reads
-from tests.support.simulation.steps import IDLE, Steps
+from tests.support.simulation.steps import IDLE
 from tests.support.simulation.tables import collection_id
 from tests.support.simulation.topic import Topic
+from tests.support.simulation.writing import Writer
+
+if TYPE_CHECKING:
+    from tests.support.simulation.late_indexes import LateIndexes
 
 ROUNDS = 150
 KEYED_KINDS = (SUM, SUM, UPSERT, APPEND)
@@ -24,8 +29,11 @@ REST_ROUNDS = 300
 
 
 class App:
-    def __init__(self, backfill: BackfillId | None, steps: Steps) -> None:
-        self.backfill, self.steps = backfill, steps
+    """:param parent: the app that it is a part of: they die together."""
+
+    def __init__(self, backfill: BackfillId | None, does: Ingestion | Backfill, parent: App | None = None) -> None:
+        self.backfill, self.does, self.parent = backfill, does, parent
+        self.steps = does.run()
 
 
 class World:
@@ -65,9 +73,13 @@ class World:
     def start(self, backfill: BackfillId | None, *, faults: bool = True) -> App:
         self._jobs += 1
         job = JobId(f"j{self._jobs}")
-        app = Ingestion(self, job, faults) if backfill is None else Backfill(self, backfill, job, faults)
-        self.apps.append(App(backfill, app.run()))
+        does = Ingestion(self, job, faults) if backfill is None else Backfill(self, backfill, job, faults)
+        self.apps.append(App(backfill, does))
         return self.apps[-1]
+
+    def late_indexes(self, writer: Writer, faults: bool) -> LateIndexes | None:
+        """None: whoever commits makes the index itself, at once."""
+        return None
 
     def step(self, app: App, steps: int) -> None:
         try:
@@ -111,7 +123,9 @@ class World:
 
     def _crash(self) -> None:
         if self.apps:
-            self.apps.pop(self.random.randrange(len(self.apps)))
+            app = self.apps[self.random.randrange(len(self.apps))]
+            whole = app.parent or app
+            self.apps = [one for one in self.apps if one is not whole and one.parent is not whole]
 
     def _presume_dead(self) -> None:
         self.catalog.presume_dead(self.random.choice((None, *self.catalog.state.backfills)))

@@ -23,7 +23,7 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import Name, di
 from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
+from airflow_provider_mzshare.core.ticklog.backfill_rules import BY_AN_APP
 from airflow_provider_mzshare.core.ticklog.state import Lease, TableStatus
 from airflow_provider_mzshare.errors import UnknownItem
 
@@ -65,11 +65,11 @@ class Backfill:
 
 
 def active_backfills(session: Session, source_id: ItemId | None = None) -> Sequence[Backfill]:
-    """Those that have tables to bring up, oldest first."""
+    """Those that have tables to bring up in an app of their own, oldest first."""
     query = select(BackfillRow).order_by(BackfillRow.created_at, BackfillRow.id)
     if source_id is not None:
         query = query.where(BackfillRow.source_id == source_id)
-    brought = [select(row.backfill_id).where(row.status.in_(ARRIVING)) for row in (TableRow, ReplacementRow)]
+    brought = [select(row.backfill_id).where(row.status.in_(BY_AN_APP)) for row in (TableRow, ReplacementRow)]
     rows = session.scalars(query.where(BackfillRow.id.in_(brought[0].union(brought[1]))).execution_options(**_FRESH))
     return [_backfill(session, row) for row in rows]
 
@@ -140,7 +140,7 @@ def _backfill(session: Session, row: BackfillRow) -> Backfill:
         history_tick=row.history_tick,
         history_upper=row.history_upper,
         lease=lease_of(row),
-        tables=tuple(sorted((a for a in found if a.status in ARRIVING), key=lambda a: int(a.table_id[1:]))),
+        tables=tuple(sorted((a for a in found if a.status in BY_AN_APP), key=lambda a: int(a.table_id[1:]))),
     )
 
 

@@ -22,13 +22,15 @@ def write_lease(session: Session, of: Leased, leased_id: str, before: Lease, aft
 
 
 def give_up_lease(session: Session, job: Job) -> None:
-    """Release the lease of a job whose process is known to be gone. Takes the source's lock."""
+    """Release the leases of a job whose process is known to be gone. Takes the source's lock.
+
+    An ingestion app also holds those of the backfills that it executes itself.
+    """
     source = lock_source(session, job.source_id)
-    query = select(BackfillRow).where(BackfillRow.id == job.backfill_id).execution_options(populate_existing=True)
-    row = source if job.backfill_id is None else session.scalar(query)
-    if row is None:
-        return
-    before = lease_of(row)
-    after = rules.give_up(before, job.id)
-    if after != before:
-        write_lease(session, type(row), row.id, before, after)
+    query = select(BackfillRow).where(BackfillRow.source_id == job.source_id, BackfillRow.lease_job == job.id)
+    held: list[SourceRow | BackfillRow] = [source, *session.scalars(query.execution_options(populate_existing=True))]
+    for row in held:
+        before = lease_of(row)
+        after = rules.give_up(before, job.id)
+        if after != before:
+            write_lease(session, type(row), row.id, before, after)

@@ -20,7 +20,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
 )
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
+from airflow_provider_mzshare.core.ticklog.backfill_rules import BY_AN_APP
 
 _RUNS = exists().where(JobRow.backfill_id == BackfillRow.id, JobRow.state.in_(ACTIVE))
 _RAN = exists().where(JobRow.backfill_id == BackfillRow.id)
@@ -65,7 +65,7 @@ def running_backfills(session: Session) -> int:
 def queue(session: Session) -> Sequence[Queued]:
     """Who waits for an app, in the order in which they get one; those that should not run are left out."""
     own = BackfillRow.id
-    brought = [exists().where(row.backfill_id == own, row.status.in_(ARRIVING)) for row in (TableRow, ReplacementRow)]
+    brought = [exists().where(row.backfill_id == own, row.status.in_(BY_AN_APP)) for row in (TableRow, ReplacementRow)]
     query = (
         select(BackfillRow.id, BackfillRow.source_id, BackfillRow.queued_at)
         .join(SourceRow, SourceRow.id == BackfillRow.source_id)

@@ -21,6 +21,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
 from airflow_provider_mzshare.control.catalog.log.cutovers import write_cutovers
 from airflow_provider_mzshare.control.catalog.log.statistics import count_tick
 from airflow_provider_mzshare.control.catalog.log.status_history import note_flow
+from airflow_provider_mzshare.control.catalog.objects.backfill_rows import bring_up
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog import rules
 from airflow_provider_mzshare.core.ticklog.state import (
@@ -32,9 +33,10 @@ from airflow_provider_mzshare.core.ticklog.state import (
     SourceState,
     TableStatus,
     Tick,
+    Unindexed,
     Written,
 )
-from airflow_provider_mzshare.core.ticklog.table_states import status_after
+from airflow_provider_mzshare.core.ticklog.table_states import Event, status_after
 
 
 def write_stall(session: Session, source_id: ItemId, reason: str, message: str) -> None:
@@ -79,10 +81,13 @@ def write_committed(
     change(session, _pending(state.source_id, tick).values(**ended), 1, "the tick")
     done = {table: outcome for table, outcome in committed.outcomes.items() if isinstance(outcome, Done)}
     left = {table: outcome for table, outcome in committed.outcomes.items() if isinstance(outcome, Left)}
+    unindexed = [table for table, outcome in committed.outcomes.items() if isinstance(outcome, Unindexed)]
     _write_done(session, rules.after_commit(state, committed), done)
     write_commits(session, tick, [written for outcome in done.values() for written in outcome.written])
     for table_id, outcome in left.items():
-        _write_left(session, tick, table_id, outcome)
+        _write_left(session, tick, table_id, {"status": _after("failed"), "reason": outcome.reason})
+    for table_id in unindexed:
+        _write_unindexed(session, state, tick, table_id)
     count_tick(session, state.source_id, committed, stats)
     _note_flow(session, state, tick)
 
@@ -154,11 +159,31 @@ def write_commits(session: Session, tick: Tick, commits: Sequence[Written]) -> N
         )
 
 
-def _write_left(session: Session, tick: Tick, table_id: ItemId, outcome: Left) -> None:
-    member_is: TableStatus = "live"
-    stalled = update(TableRow).where(TableRow.id == table_id, TableRow.status == member_is)
-    values = {"status": status_after(member_is, "failed"), "reason": outcome.reason}
-    change(session, stalled.values(values), 1, f"table {table_id}")
+_MEMBER_IS: TableStatus = "live"
+
+
+def _after(event: Event) -> TableStatus:
+    return status_after(_MEMBER_IS, event)
+
+
+def _write_left(session: Session, tick: Tick, table_id: ItemId, values: Mapping[str, str | None]) -> None:
+    leaving = update(TableRow).where(TableRow.id == table_id, TableRow.status == _MEMBER_IS)
+    change(session, leaving.values(dict(values)), 1, f"table {table_id}")
     touch(session, table_id)
     member = update(MembershipRow).where(MembershipRow.table_id == table_id, MembershipRow.left_at.is_(None))
-    change(session, member.values(left_at=tick.number, reason=outcome.reason), 1, f"table {table_id}")
+    change(session, member.values(left_at=tick.number, reason=values["reason"]), 1, f"table {table_id}")
+
+
+def _write_unindexed(session: Session, state: SourceState, tick: Tick, table_id: ItemId) -> None:
+    """It goes on by a backfill that the ingestion app itself executes; all that leave with this tick share one."""
+    table = state.tables[table_id]
+    _write_left(session, tick, table_id, {"status": _after("without index"), "reason": None})
+    bring_up(
+        session,
+        state,
+        [table_id],
+        generation=table.generation,
+        from_tick=tick.number,
+        from_position=tick.lower,
+        heals=table.upper > 0,
+    )

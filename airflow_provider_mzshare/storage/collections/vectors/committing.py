@@ -46,15 +46,17 @@ class PutUnclear(TransientError):
 
 
 class VectorRows(KeyedRows):
-    """:param state: of the collection; nobody else uses it."""
+    """:param state: of the collection; nobody else uses it.
+    :param most: see ``KeyState.bring_to``: raises ``IndexLate`` before anything is written.
+    """
 
-    def __init__(self, state: KeyState) -> None:
-        self._state = state
+    def __init__(self, state: KeyState, most: int | None = None) -> None:
+        self._state, self._most = state, most
         self._found: Before | None = None
 
     def before(self, collection: Collection, keys: pa.Table, shape: pa.Schema) -> pa.Table:
         try:
-            self._state.bring_to(collection)
+            self._state.bring_to(collection, self._most)
             self._found = self._state.find(keys.group_by(keys.schema.names).aggregate([]), shape)
         except (OSError, ValueError, LookupError, pa.ArrowException, DeltaError) as error:
             # What does not fit together is made anew by the next attempt.
@@ -154,16 +156,16 @@ def _typed(rows: pa.Table, kind: str) -> pa.Table:
     return rows.append_column(CHANGE_TYPE, pa.repeat(pa.scalar(kind), rows.num_rows))
 
 
-def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritten) -> bool:
+def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritten, most: int | None = None) -> bool:
     """Put a compaction on the newest version; False if it no longer stands, or an entry came first. Then it is dropped.
 
     Called by the thread that commits ticks: it knows the newest version, and nobody of its own comes between.
 
-    :param state: None for a collection without vectors.
+    :param state: None for a collection without vectors. :param most: see ``KeyState.bring_to``.
     """
     collection.refresh()
     if state is not None:
-        state.bring_to(collection)
+        state.bring_to(collection, most)
     newest = state.files if state is not None and state.files is not None else files_at(collection)
     live = newest.files
     gone = _gone_since(done, live, state)

@@ -74,6 +74,10 @@ class _Held:
     done: Rewritten
 
 
+class IndexLate(Exception):
+    """To get to the version would take longer than whoever asks for it waits. The state is as it was."""
+
+
 class Interrupted(Exception):
     """Whoever asked for the index does not want it any more."""
 
@@ -129,18 +133,23 @@ class KeyState:
 
     # ── to a version ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def bring_to(self, collection: Collection) -> None:
-        """Make it describe the version that ``collection`` has loaded."""
+    def bring_to(self, collection: Collection, most: int | None = None) -> None:
+        """Make it describe the version that ``collection`` has loaded.
+
+        :param most: how many rows may be read for one step of that; else ``IndexLate``. None: any number.
+        """
         target = collection.delta_version
         try:
             while self.version != target:
-                if not self._follow(collection, target):
-                    self._rebuild(collection, target)
+                if not self._follow(collection, target, most):
+                    self._rebuild(collection, most)
+        except IndexLate:
+            raise
         except BaseException:
             self.drop()
             raise
 
-    def _follow(self, collection: Collection, target: int) -> bool:
+    def _follow(self, collection: Collection, target: int, most: int | None) -> bool:
         """One entry further; False if it has to be made anew."""
         if self.files is None:
             return False
@@ -157,7 +166,7 @@ class KeyState:
         try:
             if held and move is Move.MAPPED:
                 return self._follow_rewritten(collection, entry, held.done)
-            return self._follow_foreign(collection, entry)
+            return self._follow_foreign(collection, entry, most)
         except FileNotFoundError:
             # What it names was removed since: it is not whole.
             return False
@@ -169,13 +178,14 @@ class KeyState:
         self.rewritten(held, after, {path: self._vector(collection, after.files[path]) for path in held.numbers})
         return True
 
-    def _follow_foreign(self, collection: Collection, entry: deltalog.Entry) -> bool:
+    def _follow_foreign(self, collection: Collection, entry: deltalog.Entry, most: int | None) -> bool:
         """Rows in files or vectors that it takes away leave, rows of files that it adds enter."""
         assert self.files is not None
         before, after = self.files.files, self.files.followed_by(entry)
         gone = [path for path in before if path not in after.files]
         changed = [file for path, file in after.files.items() if path in before and file.vector != before[path].vector]
         new = [file for path, file in after.files.items() if path not in before]
+        _check_short(collection, new, most)
         bitmaps = {file.path: self._vector(collection, file) for file in (*changed, *new)}
         if any(self.bitmap(file.path) - bitmaps[file.path] for file in changed):
             # Rows that were taken away are back.
@@ -193,10 +203,11 @@ class KeyState:
         log.info("%s: the index follows log entry %s", collection.collection_id, entry.version)
         return True
 
-    def _rebuild(self, collection: Collection, target: int) -> None:
-        self.drop()
+    def _rebuild(self, collection: Collection, most: int | None) -> None:
         began = time.monotonic()
         found = files_at(collection)
+        _check_short(collection, found.files.values(), most)
+        self.drop()
         self._made += 1
         folder = self._folder / str(self._made)
         folder.mkdir(parents=True)
@@ -351,6 +362,16 @@ class KeyState:
     def bitmap(self, path: str) -> BitMap:
         """The rows of a file that are taken away."""
         return self._bitmaps.get(path) or BitMap()
+
+
+def rows_in(collection: Collection) -> int:
+    """How many rows an index of the version that is loaded would have, as far as its log says."""
+    return _live_rows(files_at(collection).files.values())
+
+
+def _check_short(collection: Collection, files: Iterable[LiveFile], most: int | None) -> None:
+    if most is not None and (rows := _live_rows(files)) > most:
+        raise IndexLate(f"collection {collection.collection_id}: {rows:,} rows would have to be read for its index")
 
 
 def _live_rows(files: Iterable[LiveFile]) -> int:

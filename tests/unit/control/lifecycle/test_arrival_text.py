@@ -62,6 +62,16 @@ def test_one_that_has_caught_up_says_what_it_waits_for() -> None:
     assert indexed.reason.endswith("50,000 offsets, a tick makes it live once its index is made")
 
 
+def test_one_without_an_index_is_the_source_s_app_s_to_bring_on() -> None:
+    without = replace(ARRIVAL, status="indexing", lag=2, behind=10, done=49_990, job=None, keyed=True)
+    verdict = judge_arrival(without, source(), False, "public.t")
+    told = "2 ticks behind, 49,990 of 50,000 offsets, its source's app makes its index and follows it meanwhile"
+    assert (verdict.reason, verdict.held_up, verdict.hint) == (told, "", "")
+    gone = judge_arrival(without, replace(source(), job=None), False, "public.t")
+    assert gone.reason.endswith("of 50,000 offsets, it goes on when its source runs")
+    assert gone.hint == "mzshare start public.s"
+
+
 def test_what_the_log_gains_meanwhile_is_counted() -> None:
     assert pace_of(ARRIVAL, source(rate=300.0)).seconds_left == 76.0
     stopped = replace(source(rate=300.0), job=replace(JOB, state="stopped"))

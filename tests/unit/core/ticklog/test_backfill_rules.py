@@ -19,6 +19,7 @@ from airflow_provider_mzshare.core.ticklog.state import (
     SourceState,
     TableState,
     Tick,
+    Unindexed,
 )
 from airflow_provider_mzshare.errors import Fenced, LogConflict
 
@@ -401,3 +402,62 @@ def test_a_backfill_is_over_with_its_last_table() -> None:
     state = source(table(U3), table(U4, "converging", got=4, backfill=B2))
     assert set(backfill_rules.with_arrivals(state, {U3: backfill_rules.retire(state.tables[U3])}).backfills) == {B2}
     assert set(mint(state).backfills) == {B1}
+
+
+# ── without an index ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def left() -> SourceState:
+    """The last tick is pending; a member that was live leaves it, and another gets it."""
+    members = (replace(table(U2, "live", got=3), keyed=True), table(U3, "live", got=3))
+    state = source(*members, pending=True, members=frozenset({U2, U3}), backfills={})
+    committed = rules.commit(state, P, 4, {U2: Unindexed(), U3: Done()})
+    return rules.after_commit(state, committed, B1)
+
+
+def held(state: SourceState) -> SourceState:
+    return replace(state, backfills={B1: replace(state.backfills[B1], lease=Lease(3, ME.job_id, 7))})
+
+
+def test_a_member_without_an_index_leaves_where_it_stands_and_nobody_else_is_touched() -> None:
+    state = left()
+    assert (state.tables[U2].status, state.tables[U2].backfill_id, state.tables[U2].next_tick) == ("indexing", B1, 4)
+    assert (state.tables[U3].status, state.tables[U3].next_tick) == ("live", 5)
+    assert state.members == {U3}
+    assert state.backfills[B1].healing == {U2}, "what could be read of it can be read"
+    assert backfill_rules.inside(state) == {B1}
+    assert backfill_rules.converging_keyed(state) == {(U2, 1)}, "its index is made beside the ticks"
+
+
+def test_it_comes_back_by_the_ordinary_rule_once_the_app_has_its_index() -> None:
+    state = held(left())
+    assert not rules.joining(state, {(U2, 1)}), "it is a tick behind"
+    followed = backfill_rules.follow(state, B1, ME, first=4, last=TICKS[3], outcomes={U2: Done()})
+    there = backfill_rules.with_arrivals(state, followed.tables)
+    assert not rules.joining(there, ())
+    assert [one.table_id for one in rules.joining(there, {(U2, 1)})] == [U2]
+    assert backfill_rules.completes_cutover(there, {(U2, 1)}), "an empty tick is enough"
+    assert there.tables[U2].since == 3000
+
+
+def test_nobody_merges_its_backfill_and_it_cannot_leave_twice() -> None:
+    state = left()
+    late = replace(table(U4, got=2, backfill=B2))
+    both = replace(
+        state,
+        tables={**state.tables, U4: late},
+        backfills={**state.backfills, B2: replace(state.backfills[B1], backfill_id=B2)},
+    )
+    assert backfill_rules.merging(both, [B1, B2]) == []
+    with pytest.raises(LogConflict, match="is in a backfill already"):
+        backfill_rules.follow(held(state), B1, ME, first=4, last=TICKS[3], outcomes={U2: Unindexed()})
+
+
+def test_where_its_new_generation_comes_the_current_one_does_not_come_back_first() -> None:
+    state = left()
+    there = replace(state.tables[U2], position=AT[4], next_tick=5)
+    new = replace(there, generation=2, status="converging", backfill_id=B2)
+    both = replace(state, tables={**state.tables, U2: there}, replacements={U2: new})
+    assert [one.generation for one in rules.swapping(both)] == [2]
+    assert rules.joining(both) == []
+    assert backfill_rules.converging_keyed(both) == {(U2, 1), (U2, 2)}
