@@ -100,7 +100,9 @@ class Log:
 
 def writer(kind: type[Kind], log: Log, root: Path, job: str = "job-1") -> Kind:
     states = KeyStates(root.with_name(f"{root.name}-keys"))
-    return kind(log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED, states=states)
+    return kind(
+        log, Holder(JobId(job), 1), source_id=SOURCE, root=str(root), place=PARTITIONED, states=states, lanes=lambda: 1
+    )
 
 
 def plan(commits: MemberCommits, group: TickGroup, member: TableMember) -> Due | Done:
