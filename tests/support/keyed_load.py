@@ -10,6 +10,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +28,8 @@ from airflow_provider_mzshare.formats.registry import format_target
 from airflow_provider_mzshare.storage.collections.collection import KEEP_LOG, Collection, create_collection
 from airflow_provider_mzshare.storage.collections.commit import CommitResult, FileWritten, commit_tick
 from airflow_provider_mzshare.storage.collections.keyed import KeyEvents
-from airflow_provider_mzshare.storage.collections.vectors.files import OPTIONS, write_rows
+from airflow_provider_mzshare.storage.collections.vectors.files import BATCH_ROWS, OPTIONS, RowsFile
+from airflow_provider_mzshare.storage.collections.vectors.live_files import LiveFile
 from airflow_provider_mzshare.storage.fanout.plan import EVENTS, MemberPlan
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from tests.perf.peers.task import COLUMNS
@@ -55,13 +57,7 @@ def fill(collection: Collection, keys: int, *, first: int = 0, tick: int = 0) ->
 
     :param first: begin with this key. :param tick: that these rows seem to come from.
     """
-    schema = collection.schema
-    files = [
-        write_rows(
-            collection.uri, collection.filesystem, rows_of(np.arange(at, min(at + FILE_ROWS, keys)), tick, schema)
-        )
-        for at in range(first, keys, FILE_ROWS)
-    ]
+    files = [_written(collection, at, min(at + FILE_ROWS, keys), tick) for at in range(first, keys, FILE_ROWS)]
     collection.table.create_write_transaction(
         [AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files],
         mode="append",
@@ -69,6 +65,14 @@ def fill(collection: Collection, keys: int, *, first: int = 0, tick: int = 0) ->
         post_commithook_properties=KEEP_LOG,
     )
     collection.refresh()
+
+
+def _written(collection: Collection, first: int, last: int, tick: int) -> LiveFile:
+    """Its row groups are those that a compaction makes."""
+    with closing(RowsFile(collection.uri, collection.filesystem, collection.schema)) as file:
+        for at in range(first, last, BATCH_ROWS):
+            file.write(rows_of(np.arange(at, min(at + BATCH_ROWS, last)), tick, collection.schema))
+    return file.finished()
 
 
 def rows_of(keys: Numbers, tick: int, schema: pa.Schema) -> pa.Table:
