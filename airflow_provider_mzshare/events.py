@@ -18,8 +18,8 @@ Outcome = Literal["converged", "failed"]
 class ConvergedEvent:
     """The end of a wait for a table.
 
-    :param result: what the sensor returns: the certificate of the cutover.
-    :param error: why the table will not become live. :param hint: what the user can do next.
+    :param result: what the sensor returns: the certificate of the cutover; or how far the table is.
+    :param error: why the table will not become live, or not get that far. :param hint: what the user can do next.
     """
 
     outcome: Outcome

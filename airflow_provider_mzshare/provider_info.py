@@ -13,6 +13,7 @@ def get_provider_info() -> dict[str, Any]:
         "integrations": [{"integration-name": "mzshare", "tags": ["software"]}],
         "operators": _modules(
             "operators.backfills",
+            "operators.changes",
             "operators.checking",
             "operators.ingestion",
             "operators.maintenance",

@@ -1,4 +1,4 @@
-"""The wait of a deferred ``OffsetsConvergedSensor``."""
+"""The wait of a deferred ``OffsetsConvergedSensor``, and of a ``ReadChangesOperator``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_mzshare.triggers.poller import wait_for
 
 
 class OffsetsConvergedTrigger(BaseTrigger):
-    """Fire once: when the table is live, or when it cannot become so by itself.
+    """Fire once: when the table is live, or has all before a time, or when that cannot come by itself.
 
     Any number of these triggers on one catalog share one query an interval. Their state need not survive: a triggerer
     that takes over asks the same question. If a user kills the task, only the wait ends; the backfill goes on.
@@ -30,6 +30,7 @@ class OffsetsConvergedTrigger(BaseTrigger):
     :param poll_interval: seconds between two looks; the smallest of all that wait on a catalog counts.
     :param table_id: the table that had the name when the wait began: another table with this name is not it.
     :param generation: the generation that was to become live when the wait began.
+    :param upper: wait until all that is before this time, in milliseconds, is final; live or not.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class OffsetsConvergedTrigger(BaseTrigger):
         poll_interval: float,
         table_id: str | None = None,
         generation: int | None = None,
+        upper: int | None = None,
         **later: Any,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -49,8 +51,11 @@ class OffsetsConvergedTrigger(BaseTrigger):
         self.poll_interval = poll_interval
         self.table_id = table_id
         self.generation = generation
+        self.upper = upper
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
+        # A triggerer of the version before takes what the sensor sends.
+        upper = {} if self.upper is None else {"upper": self.upper}
         return (
             "airflow_provider_mzshare.triggers.offsets.OffsetsConvergedTrigger",
             {
@@ -60,12 +65,13 @@ class OffsetsConvergedTrigger(BaseTrigger):
                 "poll_interval": self.poll_interval,
                 "table_id": self.table_id,
                 "generation": self.generation,
+                **upper,
             },
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         table_id = ItemId(self.table_id) if self.table_id else None
-        question = Question(self.table, self.max_lag, table_id, self.generation)
+        question = Question(self.table, self.max_lag, table_id, self.generation, self.upper)
         try:
             settings = await find_settings(self.mzshare_conn_id)
             answer = await wait_for(settings.catalog_url, question, self.poll_interval)

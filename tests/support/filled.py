@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.log.members import CatalogMember
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
@@ -33,10 +34,13 @@ TOPIC_ID = "topic-id-1"
 
 
 class Filled:
-    """A catalog and a warehouse. Each source has one partition; a tick is the records it is fed."""
+    """A catalog and a warehouse. Each source has one partition; a tick is the records it is fed.
 
-    def __init__(self, catalog: Catalog, folder: Path) -> None:
-        self.catalog = catalog
+    :param clock: proposes the ticks' times, in milliseconds.
+    """
+
+    def __init__(self, catalog: Catalog, folder: Path, *, clock: Callable[[], int] = wall_ms) -> None:
+        self.catalog, self._clock = catalog, clock
         self.root = str(folder / "warehouse")
         Path(self.root).mkdir(parents=True, exist_ok=True)
 
@@ -69,7 +73,7 @@ class Filled:
 
         :param timestamps: of the records, in microseconds since 1970.
         """
-        store = CatalogTickStore(self.catalog, source_id)
+        store = CatalogTickStore(self.catalog, source_id, clock=self._clock)
         holder = store.claim(JobId("ingest-1"))
         lower = store.load().upper
         upper = Position({"0": lower[0] + len(records)})

@@ -6,12 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "reading.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = REFERENCE / "reading.md"
 
 
-def examples(section: str) -> list[str]:
+def examples(section: str, page: str = "reading.md") -> list[str]:
     """:param section: the heading above them."""
-    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    told = (REFERENCE / page).read_text()
+    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", told, re.DOTALL | re.MULTILINE)
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 

@@ -1,6 +1,7 @@
-"""Looks at tables that are to become live, for all waits: sensors, triggers, commands and Python users.
+"""Looks at tables that are to become live, or to get far enough, for all waits: tasks, triggers, commands and Python.
 
-One look reads all tables of all waits in one query. ``arm`` allows the cutover of those that are close enough.
+One look reads all tables of all waits in one query. ``arm`` allows the cutover of those that are close enough, if it is
+waited for.
 What a look means is decided in ``live_decision``.
 """
 
@@ -68,6 +69,8 @@ def _close_enough(answers: Mapping[Question, Answer]) -> Mapping[tuple[ItemId, i
     groups: dict[tuple[ItemId, int], set[ItemId]] = defaultdict(set)
     for question, told in answers.items():
         found = told.convergence
-        if found is not None and told.error is None and found.can_arm(question.max_lag):
+        if found is None or told.error is not None or question.upper is not None:
+            continue
+        if found.can_arm(question.max_lag):
             groups[found.source_id, question.max_lag].add(found.table_id)
     return groups

@@ -1,4 +1,4 @@
-"""Is it live? The one decision of all waits, with its texts: it is, it cannot become so by itself, or not yet.
+"""Is it live, or that far? The one decision of all waits, with its texts: it is, it cannot by itself, or not yet.
 
 Pure. A wait looks, asks here, and looks again. There are two views:
 
@@ -30,18 +30,20 @@ _HOPELESS = frozenset({"stalled", "failed", "lost", "stopped"})
 
 @dataclass(frozen=True)
 class Question:
-    """Is this table live?
+    """Is this table live? Or, with ``upper``: is all that is before this time final in it?
 
     :param table: its name as a user types it.
     :param max_lag: how many ticks it may be behind when its cutover is asked for.
     :param table_id: the table that had the name when the wait began: another table with this name is not it.
     :param generation: the generation that was to become live when the wait began; it may be given up meanwhile.
+    :param upper: a time, in milliseconds; then it does not matter whether the table is live.
     """
 
     table: str
     max_lag: int = 1
     table_id: ItemId | None = None
     generation: int | None = None
+    upper: int | None = None
 
     def about(self, found: Convergence) -> Question:
         """The same question after the first look: about the table and the generation that were found then."""
@@ -53,7 +55,7 @@ class Answer:
     """Not yet, unless ``result`` or ``error`` is set.
 
     :param convergence: None where there is no such table.
-    :param result: the certificate of the cutover, if the table is live.
+    :param result: the certificate of the cutover, if the table is live; how far it is, if that was the question.
     """
 
     convergence: Convergence | None = None
@@ -68,6 +70,8 @@ class Answer:
 def answer(question: Question, found: Convergence | None) -> Answer:
     if found is None:
         return Answer(error=UnknownItem("table", question.table))
+    if question.upper is not None:
+        return _reached(question.upper, found)
     if found.error is not None:
         return Answer(found, error=JobFailed(found.error, hint=_hint(found)))
     if not found.converged:
@@ -76,6 +80,15 @@ def answer(question: Question, found: Convergence | None) -> Answer:
         retired = f"the new generation of table {found.table} was given up before it was live"
         return Answer(found, error=JobFailed(retired, hint=_hint(found)))
     return Answer(found, result=_proof(found))
+
+
+def _reached(upper: int, found: Convergence) -> Answer:
+    """What is final stays so, whatever becomes of the table; but one that was dropped cannot be read."""
+    if found.upper >= upper and found.status != "dropped":
+        return Answer(found, result={"table": found.table, "table_id": found.table_id, "upper": found.upper})
+    if found.at_its_end is not None:
+        return Answer(found, error=JobFailed(found.at_its_end, hint=_hint(found)))
+    return Answer(found)
 
 
 def _proof(found: Convergence) -> Mapping[str, Any]:

@@ -50,6 +50,7 @@ class Convergence:
     :param job_error: last words of the newest job of its backfill.
     :param certificate: of its last cutover, if it ever was brought up by a backfill.
     :param queued: its backfill waits until fewer run.
+    :param upper: of the current generation: what is before it is final; 0 while no tick of it is committed.
     """
 
     table_id: ItemId
@@ -72,6 +73,7 @@ class Convergence:
     job_error: str | None
     certificate: Certificate | None
     queued: bool = False
+    upper: int = 0
 
     @property
     def converged(self) -> bool:
@@ -102,10 +104,21 @@ class Convergence:
         if self.converged:
             return None
         if self.source_status != "active":
-            return f"source {self.source} is {self.source_status}: {self.source_problem}"
+            return self._source_error
         if self.job_state == "failed":
             return f"backfill {self.backfill_id} of table {self.table} failed: {self.job_error or 'it left no message'}"
         return None
+
+    @property
+    def at_its_end(self) -> str | None:
+        """Why ``upper`` will not move by itself. A live table goes on, whatever its new generation does."""
+        if self.status == "live":
+            return None if self.source_status == "active" else self._source_error
+        return self.error
+
+    @property
+    def _source_error(self) -> str:
+        return f"source {self.source} is {self.source_status}: {self.source_problem}"
 
     def can_arm(self, max_lag: int) -> bool:
         """Would it converge if it were asked to now? The rule decides again, behind the source's lock."""
@@ -200,6 +213,7 @@ def _convergence(row: Any) -> Convergence:
         job_error=job.error if job else None,
         certificate=to_certificate(row.CertificateRow, names) if row.CertificateRow else None,
         queued=row.BackfillRow is not None and row.BackfillRow.queued_at is not None,
+        upper=table.upper,
     )
 
 
