@@ -9,12 +9,15 @@ from sqlalchemy import select
 
 from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.control.catalog import Catalog, jobs
+from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.object_models import MigrationRow
 from airflow_provider_mzshare.control.catalog.objects import items, table_specs, upgrades
 from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
 from airflow_provider_mzshare.control.lifecycle.check_table import check_table
+from airflow_provider_mzshare.control.lifecycle.holding import hold_table
 from airflow_provider_mzshare.control.lifecycle.verification import verify_table
 from airflow_provider_mzshare.control.statements.run import execute_script
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
 from airflow_provider_mzshare.control.upgrade.choosing import Wanted
 from airflow_provider_mzshare.control.upgrade.executor import Run, run
 from airflow_provider_mzshare.core.ids import ItemId, JobId
@@ -61,6 +64,16 @@ def test_stored_definitions_are_understood(home: Path) -> None:
         shown = execute_script(catalog, "SHOW CREATE TABLE orders; SHOW CREATE VIEW cheap", NO_CONNECTIONS)
         assert all(result.rows for result in shown)
         assert not run(catalog, Wanted(source="old_house"), Run("rollback", apply=True)).failed
+
+
+def test_the_history_that_it_has_can_be_held(home: Path) -> None:
+    with open_catalog(home) as catalog:
+        since = table(catalog, "orders").since
+        with hold_table(catalog, "orders", at=since, name="loader", keep=True):
+            maintain(catalog, str(home / "warehouse"), now_ms=wall_ms() + 40_000 * 86_400_000)
+        assert table(catalog, "orders").since == since
+        assert table(catalog, "lines").since > since
+    assert answers(home)["orders"] == known()["answers"]["orders"]
 
 
 def test_hashes_and_certificates_still_prove_what_was_written(home: Path) -> None:

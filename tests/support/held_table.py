@@ -134,11 +134,15 @@ class HeldTable(BareTable):
         yield pa.RecordBatch.from_pylist(list(rows), INPUT_SCHEMA)
 
     def tidy(self) -> list[str]:
-        """Remove the folders that nobody can read, as the reconciler does; returns why."""
-        folders = frozenset(path.name for path in Path(self.root).iterdir())
-        with self.catalog.read() as session:
-            found = find_leftovers(session, folders)
-        for one in found:
-            for path in one.paths:
-                remove_collection(self.root, path)
-        return [one.why for one in found]
+        return tidy(self.catalog, self.root)
+
+
+def tidy(catalog: Catalog, root: str) -> list[str]:
+    """Remove the folders that nobody can read, as the reconciler does; returns why."""
+    folders = frozenset(path.name for path in Path(root).iterdir())
+    with catalog.read() as session:
+        found = find_leftovers(session, folders)
+    for one in found:
+        for path in one.paths:
+            remove_collection(root, path)
+    return [one.why for one in found]
