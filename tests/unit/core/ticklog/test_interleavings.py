@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.support.simulation import KEEPING, KEYED, VECTORS, Mutant, Violation, run
+from tests.support.simulation import KEEPING, KEYED, LATE, VECTORS, Mutant, Violation, run
 
 BY_TRACE = {Mutant.TICKS_AFTER_LOAD, Mutant.FOUND_COUNTS_AS_OWN, Mutant.DONE_WITHOUT_SEAL}
 """Too rare for chance: test_traces.py shows them."""
@@ -45,7 +45,7 @@ def test_no_interleaving_loses_or_doubles_a_row_at_length(first: int) -> None:
 
 @pytest.mark.parametrize(
     "mutant",
-    [m for m in Mutant if m not in {Mutant.NONE, *BY_TRACE, *BY_SEED, *KEYED, *KEEPING, *VECTORS}],
+    [m for m in Mutant if m not in {Mutant.NONE, *BY_TRACE, *BY_SEED, *KEYED, *KEEPING, *LATE, *VECTORS}],
     ids=lambda m: m.name.lower(),
 )
 def test_leaving_a_rule_out_is_caught(mutant: Mutant) -> None:
