@@ -19,6 +19,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
 from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
 from airflow_provider_mzshare.control.lifecycle.read_table import read_table
+from airflow_provider_mzshare.control.sql.script import parse_name
 from airflow_provider_mzshare.errors import NotReadable
 
 Rows = Counter[str]
@@ -72,7 +73,8 @@ class Streams:
         self._catalog, self._root, self._name = catalog, root, name
         self._random = random.Random(seed)
         with catalog.read() as session:
-            self.table: TableItem = items.find_table(session, items_name(name))
+            typed = parse_name(name)
+            self.table: TableItem = items.find_table(session, (typed.schema, typed.name))
             query = select(TickRow.mz_timestamp).where(TickRow.source_id == self.table.source_id)
             ticks = list(session.scalars(query.order_by(TickRow.mz_timestamp)))
         since, upper = self.table.since, self.table.upper
@@ -143,8 +145,3 @@ class Streams:
             return read_table(self._catalog, self._root, self._name, as_of_ms=at)
         except NotReadable:
             return None
-
-
-def items_name(name: str) -> tuple[str, str]:
-    schema, _, plain = name.rpartition(".")
-    return schema or "public", plain

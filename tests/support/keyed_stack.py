@@ -96,6 +96,7 @@ def check_states(stack: Stack, table: KeyedTable, states: Mapping[int, State], *
         check_rows(table.shape, state, stack._read(point, "data"))
         check_errors(state, stack._read(point, "errors"), texts=texts)
         compared = number
+    stack.check_changes(table.name)
     with stack.catalog.read() as session:
         assert reads.table_read_point(session, stack.table(table.name).id).tick == compared
     return compared

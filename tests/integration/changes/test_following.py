@@ -190,6 +190,9 @@ def test_a_table_that_is_healed_goes_on_where_it_stopped(
     else:
         both = [old, (-1, 1, "one", "b"), (1, 2, "two", "a"), new]
         assert found == [*((fourth, *row) for row in both), (fifth, -1, 2, "two", "a")]
+    streams = Streams(scene.catalog, scene.root, "t")
+    assert len(streams.states) < len(streams.times) - 2, "there are times without a state"
+    assert streams.check()
     scene.close()
 
 
