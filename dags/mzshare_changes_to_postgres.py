@@ -9,8 +9,8 @@
   by an index; without, the target is read once for each slice that takes rows away.
 * The target is made if it is not there. One that you have made may have other types, as far as the values fit.
 * **To load all rows anew**, delete the target's rows of `mzshare_slices`.
-* **Prerequisites:** the source's app runs (see `mzshare_reconcile`), a triggerer, and a connection to Postgres. The
-  table keeps its history for longer than the DAG may stand still (`RETAIN HISTORY`).
+* A read hold keeps the table's history for the next run, for a week at most; `mzshare holds` shows it.
+* **Prerequisites:** the source's app runs (see `mzshare_reconcile`), a triggerer, and a connection to Postgres.
 """
 
 from __future__ import annotations
@@ -208,7 +208,12 @@ def postgres_type(found: pa.DataType) -> str:
 )
 def mzshare_changes_to_postgres() -> None:
     ReadChangesOperator(
-        task_id="load", table="{{ params.table }}", process=load, retries=3, retry_delay=timedelta(minutes=1)
+        task_id="load",
+        table="{{ params.table }}",
+        process=load,
+        hold=True,
+        retries=3,
+        retry_delay=timedelta(minutes=1),
     )
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_mzshare.control.catalog.objects.hold_rows import find_hold
 from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
+from airflow_provider_mzshare.control.lifecycle.holding import hold_table
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import NotReadable, StalePlan, TerminalError
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
@@ -64,6 +66,30 @@ class Slice:
                 yield pa.RecordBatchReader.from_batches(batches.schema, self._counted(batches))
         except NotReadable as error:
             raise self._placed(error) from error
+
+    @contextmanager
+    def hold(self, name: str, *, limit: float, holder: str) -> Iterator[None]:
+        """Keep the table's history: until the end what the slice needs, and afterwards what the next one needs.
+
+        A hold that stands further on, because a run was cleared, stays where it is.
+
+        :param name: by which runs find it. :param limit: seconds that may pass between two of them.
+        """
+        with hold_table(
+            self.hook.catalog, self.table, at=self._hold_at(name), name=name, limit=limit, keep=True, holder=holder
+        ) as hold:
+            yield
+            if hold.at < self.end - 1:
+                hold.move(self.end - 1)
+
+    def _hold_at(self, name: str) -> int | None:
+        """Where a new hold begins; None where one stands. Only what is there can be held."""
+        with self.hook.catalog.read() as session:
+            found = find_hold(session, name)
+        if found is not None and found.dropped_at is None:
+            return None
+        before = self.start - 1
+        return self.end - 1 if self.snapshot or before < self.hook.table(self.table).since else before
 
     def to_json(self) -> dict[str, Any]:
         names = ("table", "table_id", "start", "end", "snapshot", "changes", "inserts", "deletes")

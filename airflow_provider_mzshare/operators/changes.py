@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.control.lifecycle.live_decision import Question
     from airflow_provider_mzshare.hooks.changes import Slice
 
+HOLD_SECONDS = 7 * 86_400.0
 INTERVALS = 'schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"), or give start and end'
 
 
@@ -50,6 +51,9 @@ class ReadChangesOperator(MzShareOperator):
     :param file_format: needed if the file's name does not show it. (templated)
     :param process: called with the slice and the context; ``with slice.open() as batches`` gives Arrow batches. It may
         be called again for the same slice. Its answer is returned, so XCom has to take it.
+    :param hold: keep the table's history for the next run, whatever ``RETAIN HISTORY`` says: by a read hold, which each
+        run that succeeds moves to its interval's end. ``mzshare holds`` shows it.
+    :param hold_limit: how many seconds may pass between two runs. After that the hold is dropped.
     :param deferrable: wait in the triggerer, where all waits on a catalog share one query. Else on the worker.
     :param wait_timeout: how many seconds to wait for the interval's end; the task is retried after that. None: without
         a limit.
@@ -72,6 +76,8 @@ class ReadChangesOperator(MzShareOperator):
         file: str | None = None,
         file_format: str | None = None,
         process: Callable[[Slice, Context], Any] | None = None,
+        hold: bool = False,
+        hold_limit: float = HOLD_SECONDS,
         deferrable: bool = True,
         wait_timeout: float | None = None,
         **kwargs: Any,
@@ -80,6 +86,7 @@ class ReadChangesOperator(MzShareOperator):
         self.table, self.start, self.end = table, start, end
         self.columns, self.system_columns, self.snapshot = columns, system_columns, snapshot
         self.file, self.file_format, self.process = file, file_format, process
+        self.hold, self.hold_limit = hold, hold_limit
         self.deferrable, self.wait_timeout = deferrable, wait_timeout
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -92,7 +99,7 @@ class ReadChangesOperator(MzShareOperator):
         part = self._slice(context)
         self.log.info("%s", self._told(part))
         self._wait(part)
-        more = self.take(part, context)
+        more = self._take_held(part, context) if self.hold else self.take(part, context)
         self.log.info("%d rows: %d came, %d went", part.changes, part.inserts, part.deletes)
         return {**part.to_json(), **more}
 
@@ -119,6 +126,23 @@ class ReadChangesOperator(MzShareOperator):
             for _ in batches:
                 pass
         return {}
+
+    def _take_held(self, part: Slice, context: Context) -> dict[str, Any]:
+        """A hold that is lost meanwhile is the next run's affair: this slice was read."""
+        from airflow_provider_mzshare.core.ticklog.holds import HoldLost
+
+        ti, more = context["ti"], None
+        mapped = f"[{ti.map_index}]" if (ti.map_index or -1) >= 0 else ""
+        task = f"{ti.dag_id}.{ti.task_id}{mapped}"
+        name, holder = f"airflow {task} {part.table_id}", f"Airflow task {task}"
+        try:
+            with part.hold(name, limit=self.hold_limit, holder=holder):
+                more = self.take(part, context)
+        except HoldLost as error:
+            if more is None:
+                raise
+            self.log.warning("%s", error.line)
+        return more
 
     # ── which slice ───────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -106,6 +106,7 @@ KEPT = {
         "operators/changes.py _defer: triggers.offsets",
         "operators/changes.py _is_reached: control.lifecycle.converged_wait",
         "operators/changes.py _slice: hooks.changes",
+        "operators/changes.py _take_held: core.ticklog.holds",
         "operators/changes.py _told: hooks.changes",
         "operators/changes.py _wait: control.lifecycle.live_decision",
         "operators/changes.py execute_complete: events",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +22,8 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 
 from airflow_provider_mzshare.connectors.connections import FixedConnections
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.holds import HoldStore
+from airflow_provider_mzshare.control.catalog.objects.hold_rows import list_holds
 from airflow_provider_mzshare.control.statements.run import execute_script
 from airflow_provider_mzshare.control.supervision.maintenance import maintain
 from airflow_provider_mzshare.core.ids import ItemId
@@ -221,6 +224,46 @@ def test_another_table_under_the_name_is_left_to_the_next_try(filled: Filled) ->
     feed(filled, 2)
     with pytest.raises(StalePlan, match="another table has the name"):
         operator(start=first + 1, end=second + 1, process=swapped).execute(NOTHING)
+
+
+def test_a_hold_keeps_the_history_of_the_next_run_and_goes_along(filled: Filled) -> None:
+    keeping = Context(ti=SimpleNamespace(dag_id="d", task_id="t", map_index=-1))  # type: ignore[typeddict-item]
+    name, times = "airflow d.t u2", [feed(filled, number) for number in range(3)]
+
+    def stands() -> tuple[str, int, bool]:
+        maintain(filled.catalog, filled.root, now_ms=times[-1] + 30 * 86_400_000)
+        with filled.catalog.read() as session:
+            [found] = list_holds(session)
+        return found.name, found.at, found.dropped_at is None
+
+    def run(start: int, end: int, **more: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = operator(start=start, end=end, hold=True, **more).execute(keeping)
+        return answer
+
+    assert run(0, times[0] + 1, snapshot=True)["changes"] == 1
+    assert stands() == (name, times[0], True), "and not where the table is"
+    for before, at in pairwise(times):
+        with pytest.raises(ZeroDivisionError):
+            run(before + 1, at + 1, process=lambda part, context: 1 / 0)
+        assert stands() == (name, before, True), "a run that fails moves nothing"
+        assert run(before + 1, at + 1)["changes"] == 1
+        assert stands() == (name, at, True)
+    with pytest.raises(AirflowFailException, match="it can be read since"):
+        run(times[0] + 1, times[1] + 1)
+    assert run(times[1] + 1, times[2] + 1, snapshot=True)["changes"] == 3
+    assert stands() == (name, times[2], True), "it does not go back"
+
+    times.append(feed(filled, 3))
+    HoldStore(filled.catalog).drop(name, "by hand")
+    assert run(times[2] + 1, times[3] + 1)["changes"] == 1, "taken anew, and moved"
+    assert stands() == (name, times[3], True)
+    times.append(feed(filled, 4))
+
+    def dropped(part: Slice, context: Context) -> None:
+        HoldStore(filled.catalog).drop(name, "by hand")
+
+    assert run(times[3] + 1, times[4] + 1, process=dropped)["result"] is None, "the slice was read all the same"
+    assert stands() == (name, times[3], False)
 
 
 @pytest.fixture

@@ -57,6 +57,26 @@ def test_a_table_on_its_way_is_waited_for_and_a_live_one_is_the_answer() -> None
 
 
 @pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"status": "live"}, None),
+        ({"status": "live", "replacement": "stalled", "reason": "full"}, None),
+        ({"status": "stalled", "reason": "full", "replacement": "backfilling"}, None),
+        ({"status": "stalled", "reason": "full"}, "table t is stalled: full"),
+        ({"status": "dropped"}, "table t was dropped"),
+        ({"status": "live", "source_status": "stalled", "source_problem": "gone"}, "source s is stalled: gone"),
+    ],
+)
+def test_a_time_is_waited_for_while_the_table_goes_on(changed: dict[str, Any], says: str | None) -> None:
+    question, found = Question("t", upper=100), replace(FOUND, upper=99, **changed)
+    error = answer(question, found).error
+    assert (error.message if error else None) == says
+    there = answer(question, replace(found, upper=100))
+    assert there.error is None or changed["status"] == "dropped"
+    assert there.ends, "what is final stays so"
+
+
+@pytest.mark.parametrize(
     ("changed", "message", "hint"),
     [
         ({"status": "dropped"}, "table t was dropped", "mzshare status"),
