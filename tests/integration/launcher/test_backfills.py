@@ -251,8 +251,8 @@ def test_folders_of_a_table_dropped_while_it_arrives_go_when_its_backfill_has_en
         items.drop_table(session, home.table("late").id)
     impatient = home.reconciler(stop_seconds=0.3, term_seconds=0.3)
     assert done(impatient.run(), "remove", "stop")[0][0] == "stop", "it might still write there"
-    assert not home.is_alive(job)
     assert _folders(home) == folders
+    wait_until(lambda: not home.is_alive(job), 60, "the end that it has recorded")
     assert done(home.reconciler().run(), "remove") == [("remove", "public.late")]
     assert _folders(home) == set()
 

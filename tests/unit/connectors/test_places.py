@@ -22,11 +22,8 @@ PACKAGE = Path(airflow_provider_mzshare.__file__).parent
 
 def test_only_the_places_of_connectors_name_their_columns() -> None:
     """A database could not use Kafka's: whatever comes later takes them from the place. Events of keys have more."""
-    named = {
-        str(file.relative_to(PACKAGE))
-        for file in PACKAGE.rglob("*.py")
-        if re.search(r"""["'`]_mz_(?!tick\b|deletes\b|order\b|events\b|holds\b|old\b|new\b|["'`])""", file.read_text())
-    }
+    others = r"""["'`]_mz_(?!(tick|deletes|clears|kept|order|events|holds|old|new)\b|record_|["'`])"""
+    named = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if re.search(others, file.read_text())}
     assert named == {"connectors/places.py"}
 
 
