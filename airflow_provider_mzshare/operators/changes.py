@@ -206,14 +206,7 @@ class ReadChangesOperator(MzShareOperator):
         from airflow_provider_mzshare.triggers.offsets import OffsetsConvergedTrigger
 
         self.defer(
-            trigger=OffsetsConvergedTrigger(
-                table=question.table,
-                max_lag=question.max_lag,
-                mzshare_conn_id=self.mzshare_conn_id,
-                poll_interval=self.poll_interval,
-                table_id=question.table_id,
-                upper=question.upper,
-            ),
+            trigger=OffsetsConvergedTrigger.asking(question, self.mzshare_conn_id, self.poll_interval),
             method_name="execute_complete",
             timeout=None if self.wait_timeout is None else timedelta(seconds=self.wait_timeout),
         )

@@ -77,14 +77,7 @@ class OffsetsConvergedSensor(BaseSensorOperator):
 
     def _defer(self, question: Question) -> NoReturn:
         self.defer(
-            trigger=OffsetsConvergedTrigger(
-                table=question.table,
-                max_lag=question.max_lag,
-                mzshare_conn_id=self.mzshare_conn_id,
-                poll_interval=self.poke_interval,
-                table_id=question.table_id,
-                generation=question.generation,
-            ),
+            trigger=OffsetsConvergedTrigger.asking(question, self.mzshare_conn_id, self.poke_interval),
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout),
         )

@@ -53,6 +53,18 @@ class OffsetsConvergedTrigger(BaseTrigger):
         self.generation = generation
         self.upper = upper
 
+    @classmethod
+    def asking(cls, question: Question, mzshare_conn_id: str, poll_interval: float) -> OffsetsConvergedTrigger:
+        return cls(
+            question.table,
+            question.max_lag,
+            mzshare_conn_id,
+            poll_interval,
+            question.table_id,
+            question.generation,
+            question.upper,
+        )
+
     def serialize(self) -> tuple[str, dict[str, Any]]:
         # A triggerer of the version before takes what the sensor sends.
         upper = {} if self.upper is None else {"upper": self.upper}

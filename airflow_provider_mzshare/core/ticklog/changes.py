@@ -160,7 +160,7 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
     what = "a snapshot" if bounds.snapshot else "changes without a snapshot"
     if bounds.as_of < first:
         raise NotReadable(
-            f"{table} has no {what} from {bounds.as_of} on: it can be read since {bounds.since}",
+            f"{table}: {what} cannot begin at {bounds.as_of}: it can be read since {bounds.since}",
             hint=f"the first time of {what} is {first}",
         )
     if bounds.snapshot and bounds.as_of >= bounds.upper:
@@ -175,13 +175,13 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
     if bounds.up_to < lower:
         raise NotReadable(f"{table}: changes from {lower} up to {bounds.up_to} end before they begin")
     known = list(gaps)
-    _check_cut(bounds, known, lower, "from", int(bounds.snapshot))
+    _check_cut(bounds, known, lower, "begin at", int(bounds.snapshot))
     check_end(bounds, known)
 
 
 def check_end(bounds: Bounds, gaps: Sequence[Gap]) -> None:
     """Raise NotReadable unless the stream can end there."""
-    _check_cut(bounds, gaps, bounds.up_to, "up to", 0)
+    _check_cut(bounds, gaps, bounds.up_to, "end at", 0)
 
 
 def _check_cut(bounds: Bounds, gaps: Sequence[Gap], cut: int, name: str, shift: int) -> None:
@@ -189,7 +189,7 @@ def _check_cut(bounds: Bounds, gaps: Sequence[Gap], cut: int, name: str, shift: 
     if gap is not None:
         near = [time - shift for time in nearest_cuts(cut, gaps) if bounds.since < time <= bounds.upper]
         raise NotReadable(
-            f"{bounds.table}: the stream cannot be cut at {name} {cut - shift}: {gap.why}",
+            f"{bounds.table}: the stream cannot {name} {cut - shift}: {gap.why}",
             hint=f"the nearest time{'s are' if len(near) > 1 else ' is'} {' and '.join(map(str, near))}",
         )
 

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_mzshare import MzShare, connect
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare import MzShare
 from airflow_provider_mzshare.control.catalog.log.arrivals import resnapshot_table, resume_table
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.lifecycle.change_following import follow_changes
@@ -34,30 +33,15 @@ LOOK = 0.05
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path / "home")
-
-
-@pytest.fixture
-def filled(cli: Cli) -> Iterator[Filled]:
+def filled(filled: Filled) -> Filled:
     """``orders`` has two ticks of a row each."""
-    cli.home.mkdir()
-    with Catalog(f"sqlite:///{cli.home / 'catalog.db'}") as catalog:
-        catalog.upgrade()
-        made = Filled(catalog, cli.home)
-        made.table(made.source(), "orders", "id bigint")
-        for number in range(2):
-            made.feed(SOURCE, [{"id": number}])
-        yield made
+    filled.table(filled.source(), "orders", "id bigint")
+    for number in range(2):
+        filled.feed(SOURCE, [{"id": number}])
+    return filled
 
 
 SOURCE = ItemId("u1")
-
-
-@pytest.fixture
-def mz(filled: Filled, cli: Cli) -> Iterator[MzShare]:
-    with connect(home=cli.home) as found:
-        yield found
 
 
 @contextmanager

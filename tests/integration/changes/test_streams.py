@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from unittest import mock
@@ -11,8 +10,7 @@ from unittest import mock
 import pytest
 from sqlalchemy import update
 
-from airflow_provider_mzshare import MzShare, connect
-from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare import MzShare
 from airflow_provider_mzshare.control.catalog.database.models import TableRow
 from airflow_provider_mzshare.control.lifecycle.check_table import DamagedTable
 from airflow_provider_mzshare.control.supervision.maintenance import maintain
@@ -27,33 +25,14 @@ TICKS = 4
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path / "home")
-
-
-@pytest.fixture
-def filled(cli: Cli) -> Iterator[Filled]:
-    """``orders`` has a row for each tick, and one more in the third."""
-    cli.home.mkdir()
-    with Catalog(f"sqlite:///{cli.home / 'catalog.db'}") as catalog:
-        catalog.upgrade()
-        yield Filled(catalog, cli.home)
-
-
-@pytest.fixture
 def times(filled: Filled) -> list[int]:
+    """``orders`` has a row for each tick, and one more in the third."""
     source = filled.source()
     filled.table(source, "orders", "id bigint, amount bigint")
     return [
         filled.feed(source, [{"id": number, "amount": 7}] * (2 if number == 2 else 1)).mz_timestamp
         for number in range(TICKS)
     ]
-
-
-@pytest.fixture
-def mz(filled: Filled, cli: Cli) -> Iterator[MzShare]:
-    with connect(home=cli.home) as found:
-        yield found
 
 
 Line = tuple[int, ...]
