@@ -100,38 +100,38 @@ def alone(call: Callable[..., Cost], *words: int, vectors: bool) -> Cost:
 # ── from Kafka to the commit ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def produce(kafka: EmbeddedKafka, keys: int, changes: int, ticks: int) -> tuple[str, Changes]:
-    """A topic of its own with all ticks' records, and what the table must hold afterwards."""
-    topic = create_topic(kafka, PARTITIONS)
+def produce(kafka: EmbeddedKafka, topic: str, keys: int, changes: int, ticks: int) -> Changes:
+    """All ticks' records. Returns what the table must hold afterwards."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "linger.ms": 50, "log_level": 0})
     drawn = Changes(keys)
     for tick in range(1, ticks + 1):
         for key, value in drawn.messages(tick, changes):
             producer.produce(topic, value, f"k{key}", partition=key % PARTITIONS)
         assert producer.flush(120) == 0
-    return topic, drawn
+    return drawn
 
 
 def whole(side: str, kafka: EmbeddedKafka, keys: int, changes: int, ticks: int) -> Cost:
-    topic, drawn = produce(kafka, keys, changes, ticks + WARM)
+    topic, ticks = create_topic(kafka, PARTITIONS), ticks + WARM
     with _folder() as folder:
-        task = Task(
-            kafka.bootstrap, topic, changes * (ticks + WARM), 1, changes, str(folder / "run"), str(default_folder())
-        )
+        task = Task(kafka.bootstrap, topic, changes * ticks, 1, changes, str(folder / "run"), str(default_folder()))
         if side in AFTER:
-            return _ours(task, kafka, keys, drawn, vectors=AFTER[side])
-        return _peer(side, task, keys, drawn)
+            return _ours(task, kafka, keys, ticks, vectors=AFTER[side])
+        return _peer(side, task, keys, produce(kafka, topic, keys, changes, ticks))
 
 
-def _ours(task: Task, kafka: EmbeddedKafka, keys: int, drawn: Changes, *, vectors: bool) -> Cost:
+def _ours(task: Task, kafka: EmbeddedKafka, keys: int, ticks: int, *, vectors: bool) -> Cost:
     ours = OursKeyed(task, kafka, keys, vectors=vectors)
-    watched = Watched(ours.path)
     with ours:
+        ours.wait_ready()
+        drawn = produce(kafka, task.topic, keys, task.batch, ticks)
+        ours.look_for_end()
+        watched = Watched(ours.path)
         while not ours.is_done():
             watched.look(ours.pid)
             time.sleep(EVERY_SECONDS)
         watched.look(ours.pid)
-        after = statistics.median(ours.commit_seconds()[WARM:])
+        after = statistics.median(ours.commit_seconds()[WARM - ticks :])
     _check(ours.path.parent, ours.name, drawn)
     return watched.cost(after)
 

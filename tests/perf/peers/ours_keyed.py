@@ -11,6 +11,7 @@ from airflow_provider_mzshare.core.specs import ColumnSpec, Include, SourceSetti
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
 from airflow_provider_mzshare.storage.collections.collection import Collection, create_collection
 from tests.perf.peers.task import COLUMNS, Task
+from tests.support.kafka import Record, produce
 from tests.support.keyed_load import KEY, fill, member_plan
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
@@ -60,8 +61,21 @@ class OursKeyed:
         table = KeyedTable("t0", vectors=vectors, history=history)
         self._source = self.stack.create("source", task.topic, [table], settings)
         self.name = filled(self.stack, "t0", keys, vectors=vectors)
-        with self.stack.upstream(task.topic) as upstream:
+        self._topic, self._kafka = task.topic, kafka
+        self.look_for_end()
+
+    def look_for_end(self) -> None:
+        """All that is in the topic by now is to be in the table when it is done."""
+        with self.stack.upstream(self._topic) as upstream:
             self._end = upstream.end_offsets()
+
+    def wait_ready(self) -> None:
+        """Until its index is there, if it has one. A table whose index is late leaves the ticks for a while, and its
+        records come in a few commits. The record that is sent takes away a key that is not there.
+        """
+        produce(self._kafka, self._topic, [Record(None, key=b"nobody")])
+        self.look_for_end()
+        wait_until(self.is_done, 300, "a table with its index")
 
     @property
     def path(self) -> Path:
@@ -70,7 +84,8 @@ class OursKeyed:
     def is_done(self) -> bool:
         assert self.stack.launcher.status(self._handle) == "alive", self.stack.log(self._handle)
         state = self.stack.store(self._source).load()
-        return bool(state.upper >= self._end and not state.pending)
+        (table,) = state.tables.values()
+        return bool(table.status == "live" and table.position >= self._end and not state.pending)
 
     def commit_seconds(self) -> list[float]:
         """Of each tick with records, what came after the pass."""
