@@ -18,6 +18,10 @@ JobId = NewType("JobId", str)
 BackfillId = NewType("BackfillId", str)
 """One backfill: tables that are brought up to a source's log together, by one app at a time."""
 
+JournalId = NewType("JournalId", str)
+"""A journal: what an upstream that cannot be read twice has said, written down. ``journal:`` and a random part, which is
+the name of its folder; a source has it as its incarnation."""
+
 _ITEM = re.compile(r"u[1-9][0-9]*")
 
 
@@ -40,3 +44,7 @@ def new_job_id(kind: str) -> JobId:
 
 def new_backfill_id() -> BackfillId:
     return BackfillId(f"b-{secrets.token_hex(4)}")
+
+
+def new_journal_id() -> JournalId:
+    return JournalId(f"journal:{secrets.token_hex(8)}")

@@ -1,0 +1,1 @@
+"""Writes journals: segments, and what makes their messages count."""
