@@ -1,4 +1,4 @@
-"""What is pushed into a source is in its tables, through real apps: live, late, kept by keys, and whatever is killed."""
+"""What is pushed into a source is in its tables, through real apps: live, late, by keys, and whatever is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes as people write them (``500MB``, ``10 GB``) to whole bytes and back. Units are powers of 1024, as Postgres's."""
+"""Sizes as people write them (``500MB``, ``10 GB``) to whole bytes and back. Units are powers of 1024."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def parse_size(text: str) -> int:
 
 def format_size(count: int) -> str:
     """In the largest unit that divides it, so that it reads back to the same number."""
-    unit = next(
-        unit for unit in reversed(_UNITS) if (count % _UNITS[unit] == 0 and count >= _UNITS[unit]) or unit == "B"
-    )
+    fitting = [unit for unit, size in _UNITS.items() if count and count % size == 0]
+    unit = fitting[-1] if fitting else "B"
     return f"{count // _UNITS[unit]}{unit}"

@@ -13,8 +13,8 @@ from airflow_provider_mzshare.core.ticklog.state import SourceState
 def needed(state: SourceState) -> Position | None:
     """All from this position on is needed. None: no table needs anything.
 
-    A pending tick may be read again; a backfill reads from where its tables stand, and so does a stalled table when it is
-    healed. A live table stands where the next tick begins.
+    A pending tick may be read again; a backfill reads from where its tables stand, and so does one that heals a table. A
+    live table stands where the next tick begins.
     """
     tables = [*state.tables.values(), *state.replacements.values()]
     standing = [table.position.join(table.start) for table in tables if table.status != "dropped"]
