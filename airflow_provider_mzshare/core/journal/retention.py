@@ -13,7 +13,7 @@ from airflow_provider_mzshare.core.ticklog.state import SourceState
 def needed(state: SourceState) -> Position | None:
     """All from this position on is needed. None: no table needs anything.
 
-    A pending tick may be read again; a backfill reads from where its tables stand, and so does one that heals a table. A
+    A pending tick may be read again. A backfill, also one that heals, reads from where its tables stand. A
     live table stands where the next tick begins.
     """
     tables = [*state.tables.values(), *state.replacements.values()]
