@@ -1,4 +1,4 @@
-"""What is pushed into a source is in its tables, through real apps: live, late, kept by keys, and whatever is killed."""
+"""What is pushed into a source is in its tables, through real apps: live, late, by keys, and whatever is killed."""
 
 from __future__ import annotations
 
@@ -43,9 +43,7 @@ class Home:
 
     def command(self, *words: str, check: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
         command = [str(Path(sys.executable).with_name("mzshare")), *words]
-        ran = subprocess.run(
-            command, env={**self.env, **env}, capture_output=True, text=True, timeout=180, check=False
-        )
+        ran = subprocess.run(command, env={**self.env, **env}, capture_output=True, text=True, timeout=180, check=False)
         assert not check or ran.returncode == 0, ran.stderr + self.logs()
         return ran
 

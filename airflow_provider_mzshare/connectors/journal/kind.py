@@ -31,7 +31,7 @@ class JournalKind(ConnectorKind[JournalSpec]):
     # Records travel in chunks: Spark would take each of them apart and put it together again.
     spark_settings = CHUNK_SETTINGS
     executor_modules: ClassVar[tuple[str, ...]] = (
-        *(f"{_FILES}.{name}" for name in ("blocks", "files", "messages", "reading")),
+        *(f"{_FILES}.{name}" for name in ("blocks", "files", "index", "messages", "reading")),
         *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "parts")),
     )
 

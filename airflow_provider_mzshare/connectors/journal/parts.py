@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from airflow_provider_mzshare.journal.reading import Extent
 
@@ -26,13 +27,13 @@ class Part:
     def cut(self, lower: int, upper: int) -> Part:
         return replace(self, extent=replace(self.extent, lower=lower, upper=upper))
 
-    def to_plain(self) -> list[object]:
-        return [self.partition, self.extent.to_plain()]
+    def to_plain(self) -> dict[str, Any]:
+        return {"partition": self.partition, **self.extent.to_json()}
 
     @classmethod
-    def from_plain(cls, plain: Sequence[object]) -> Part:
-        partition, extent = plain
-        return cls(int(str(partition)), Extent.from_plain(extent))
+    def from_plain(cls, plain: Mapping[str, Any]) -> Part:
+        extent = dict(plain)
+        return cls(extent.pop("partition"), Extent.from_json(extent))
 
 
 def within(parts: Iterable[Part], lower: Mapping[int, int], upper: Mapping[int, int]) -> list[Part]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.ticklog.state import Lease
 
-
 FREE = Lease()
 
 
