@@ -7,7 +7,6 @@ was flushed before, so it is not appended to any more: the writer goes on in a n
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,17 +15,14 @@ from dataclasses import replace
 import pyarrow as pa
 
 from airflow_provider_mzshare.core.ids import JournalId
-from airflow_provider_mzshare.core.journal.state import Segment, folder_of, path_of
+from airflow_provider_mzshare.core.journal.state import Segment, path_of
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.journal.blocks import Encoded, encode, encode_segment, payload_bytes
 from airflow_provider_mzshare.journal.messages import MESSAGES
-from airflow_provider_mzshare.storage.collections.durability import local_path
-from airflow_provider_mzshare.storage.collections.vectors.puts import names_of_objects
 from airflow_provider_mzshare.storage.journal.sinks import Sink, create_sink
 
 MAX_BYTES = 64 << 20
 _SALT_BYTES = 8
-_NAME = re.compile(r"([0-9]{10,})-[0-9]{8,}\.journal")
 
 
 class SegmentExists(TerminalError):
@@ -154,23 +150,3 @@ class SegmentFile:
         except OSError as error:
             self._ends = error
             raise
-
-
-def list_epochs(root: str, journal: JournalId, partition: int, *, after: int = 0) -> int:
-    """The greatest epoch that any segment file of the partition carries; 0 if none does.
-
-    :param after: only greater ones count. An object store then lists no others.
-    """
-    folder = f"{folder_of(journal)}/{partition}"
-    local = local_path(root)
-    if local is None:
-        names = names_of_objects(root, folder, after=f"{after + 1:010d}")
-    else:
-        try:
-            names = os.listdir(os.path.join(local, folder))
-        except FileNotFoundError:
-            # Raises it again where the warehouse is not there either.
-            os.stat(local)
-            names = []
-    epochs = [int(match[1]) for name in names if (match := _NAME.fullmatch(name))]
-    return max((epoch for epoch in epochs if epoch > after), default=0)

@@ -20,7 +20,7 @@ from airflow_provider_mzshare.journal import index
 from airflow_provider_mzshare.journal.reading import DamagedSegment, checksum_of, prologue
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.journal import segment_file
-from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile, list_epochs
+from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile
 from tests.support.journals import JOURNAL, batch_of, extent_of, numbered, place_of, values, values_of
 from tests.support.small_disk import fill, small_disk
 
@@ -142,22 +142,6 @@ def test_of_many_that_create_at_once_one_has_the_segment(tmp_path: Path) -> None
     assert sorted(number for number, *_ in answers) == list(range(1, 21))
     for _, each, segment in answers:
         assert values_of(extent_of(tmp_path, segment)) == [b"writer %d" % each]
-
-
-def test_epochs_are_those_of_segments(tmp_path: Path) -> None:
-    assert list_epochs(str(tmp_path), JOURNAL, 0) == 0
-    for epoch, number in ((3, 9), (12, 1), (7, 40)):
-        with created(tmp_path, epoch=epoch, number=number):
-            pass
-    folder = tmp_path / "journals/0011223344556677/0"
-    for other in ("0000000099-00000001.journal.index", "0000000098-00000001.journal~", "notes"):
-        (folder / other).touch()
-    assert list_epochs(str(tmp_path), JOURNAL, 0) == 12
-    assert list_epochs(tmp_path.as_uri(), JOURNAL, 0, after=11) == 12
-    assert list_epochs(str(tmp_path), JOURNAL, 0, after=12) == 0
-    assert list_epochs(str(tmp_path), JOURNAL, 1) == 0
-    with pytest.raises(FileNotFoundError):
-        list_epochs(str(tmp_path / "away"), JOURNAL, 0)
 
 
 # ── durability ────────────────────────────────────────────────────────────────────────────────────────────────────────
