@@ -12,8 +12,13 @@ from obstore.store import from_url
 
 from airflow_provider_mzshare.core.journal.state import Segment
 from airflow_provider_mzshare.journal.reading import DamagedSegment, checksum_of, prologue
-from airflow_provider_mzshare.storage.journal.folder import list_epochs, list_segments, remove_segment
-from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile
+from airflow_provider_mzshare.storage.journal.segment_file import (
+    SegmentExists,
+    SegmentFile,
+    list_epochs,
+    list_segments,
+    remove_segment,
+)
 from tests.support.journals import JOURNAL, extent_of, messages_of, numbered, place_of, put_segments, values, values_of
 from tests.support.put_races import race
 from tests.support.relay import Loss, Relay, relay
