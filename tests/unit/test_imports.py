@@ -62,6 +62,19 @@ def test_the_fan_out_imports_where_only_arrow_is_installed() -> None:
     assert _run(REFUSE.format(refused=others) + _import_all(modules)).split() == modules
 
 
+def test_journals_are_read_where_only_arrow_is_installed() -> None:
+    """What reads them travels to executors too."""
+    modules = _modules(PACKAGE / "journal")
+    for file in (PACKAGE / "journal").rglob("*.py"):
+        for name in _imported_names(file):
+            fine = name.partition(".")[0] in {"pyarrow", *sys.stdlib_module_names} or name.startswith(
+                ("airflow_provider_mzshare.journal", "airflow_provider_mzshare.errors")
+            )
+            assert fine, f"{file.relative_to(ROOT)} imports {name}"
+    others = {"airflow", "pyspark", "pydantic", "sqlalchemy", "deltalake", "obstore", "pandas"}
+    assert _run(REFUSE.format(refused=others) + _import_all(modules)).split() == modules
+
+
 def test_the_fan_out_names_nothing_but_arrow_numpy_and_plain_types() -> None:
     ours = tuple(
         f"airflow_provider_mzshare.{name}"

@@ -16,6 +16,15 @@ def local_path(root: str) -> str | None:
     return None if "://" in root else root
 
 
+def flush_path(path: str | os.PathLike[str]) -> None:
+    """Return once a file's bytes, or a folder's names, are on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 PROBE_BYTES = 1024 * 1024
 
 

@@ -23,7 +23,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError, PermissionDeniedError
 from obstore.store import ObjectStore, from_url
 
-from airflow_provider_mzshare.storage.collections.durability import local_path
+from airflow_provider_mzshare.storage.collections.durability import flush_path, local_path
 from airflow_provider_mzshare.storage.collections.log import LOG, entry_path, versions_named
 
 Answer = Literal["put", "refused"]
@@ -52,7 +52,11 @@ def put_entry(uri: str, version: int, content: bytes) -> Answer:
 
     :param content: unlike any other writer's, so that the writer can tell its own entry.
     """
-    path = entry_path(version)
+    return put_if_absent(uri, entry_path(version), content)
+
+
+def put_if_absent(uri: str, path: str, content: bytes) -> Answer:
+    """The same of any file, by its path relative to ``uri``."""
     root = local_path(uri)
     created = _create_object(uri, path, content) if root is None else _create_file(Path(root, path), content)
     # Clients of S3 and NFS send again if an answer is lost, and then find what they have put themselves.
@@ -104,18 +108,10 @@ def flush(uri: str, paths: Iterable[str]) -> None:
 
 def _flush_together(paths: Sequence[Path]) -> None:
     """What is asked for at once takes the disk little more than one of it: it writes its journal once."""
-    waiting = [_flushers().submit(_flush, path) for path in paths]
+    waiting = [_flushers().submit(flush_path, path) for path in paths]
     wait(waiting)
     for one in waiting:
         one.result()
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @lru_cache(1)
@@ -194,10 +190,20 @@ def _read(uri: str, path: str) -> bytes:
 def _names_of_objects(uri: str, from_version: int) -> list[str]:
     """Also names that sort behind all versions, such as ``_last_checkpoint``."""
     # Sorts before every file of this version, and behind those of the version before.
-    before = f"{LOG}/{from_version:020d}"
-    with _as_os_errors(f"{uri}/{LOG}"):
-        pages = obstore.list(_store(uri), LOG, offset=before, chunk_size=_LISTED_AT_ONCE)
-        return [found["path"].removeprefix(f"{LOG}/") for page in pages for found in page]
+    return names_of_objects(uri, LOG, after=f"{from_version:020d}")
+
+
+def names_of_objects(uri: str, folder: str, *, after: str) -> list[str]:
+    """The names in a folder that sort behind ``after``, of an object store."""
+    with _as_os_errors(f"{uri}/{folder}"):
+        pages = obstore.list(_store(uri), folder, offset=f"{folder}/{after}", chunk_size=_LISTED_AT_ONCE)
+        return [found["path"].removeprefix(f"{folder}/") for page in pages for found in page]
+
+
+def remove_object(uri: str, path: str) -> None:
+    """From an object store; one that is gone already is no error."""
+    with suppress(FileNotFoundError), _as_os_errors(f"{uri}/{path}"):
+        obstore.delete(_store(uri), path)
 
 
 @lru_cache(STORES_KEPT)
