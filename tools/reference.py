@@ -16,16 +16,17 @@ from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, TABLE_OPTIONS, 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "sql.md"
 _VALUES = {
     "name": "'t'", "text": "'…'", "whole": "n", "signed": "n", "wholes": "(0, 10, 100)", "duration": "'duration'",
-    "names": "(column, …)",
+    "size": "'size'",    "names": "(column, …)",
 }  # fmt: skip
 
 
 def tables() -> dict[str, str]:
     """By the name that marks their place in the page."""
-    kafka, generators = find_kind("kafka"), find_kind("load_generator")
+    kafka, generators, journals = (find_kind(name) for name in ("kafka", "load_generator", "journal"))
     return {
         "options of Kafka": _table(kafka.options, None),
         "options of load generators": _table(generators.options, generators.spec),
+        "options of journals": _table(journals.options, journals.spec),
         "settings of sources": _table(SOURCE_SETTINGS.values(), SourceSettings),
         "options of tables": _table(TABLE_OPTIONS.values(), TableSpec),
     }

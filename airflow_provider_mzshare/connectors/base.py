@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from airflow_provider_mzshare.connectors.places import Place
+    from airflow_provider_mzshare.core.ids import JournalId
+    from airflow_provider_mzshare.core.journal.stores import JournalStore
     from airflow_provider_mzshare.core.positions import Position
     from airflow_provider_mzshare.core.specs import ColumnSpec, Start
 
@@ -179,6 +181,17 @@ class Records(Protocol):
     def __enter__(self) -> Records: ...
 
     def __exit__(self, *exc: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class Journals:
+    """Where journals are: their state in a catalog, their files in a warehouse.
+
+    :param warehouse: empty where nobody reads them.
+    """
+
+    open: Callable[[JournalId], JournalStore]
+    warehouse: str = ""
 
 
 class Connector(Protocol):

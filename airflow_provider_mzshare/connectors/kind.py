@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from airflow_provider_mzshare.connectors.base import Connector, ReferenceInfo
+from airflow_provider_mzshare.connectors.base import Connector, Journals, ReferenceInfo
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
 from airflow_provider_mzshare.core.options import Option, OptionValue
@@ -158,11 +158,17 @@ class ConnectorKind(Generic[S]):
     """The place of its records, in every collection that is fed from it."""
     spark_settings: ClassVar[Mapping[str, str]] = {}
     """Spark settings of a session that reads it, besides those of every app; ``CHUNK_SETTINGS`` if it gives rows."""
+    is_journal: ClassVar[bool] = False
+    """Whether its records are read from a journal: then its connector is made of a spec, an incarnation and the
+    journals."""
     executor_modules: ClassVar[tuple[str, ...]] = ()
     """Modules that Spark's Python processes need to read it. They travel to executors that do not have this package."""
 
-    def connect(self, spec: S, connection: Connection | None, incarnation: str | None) -> Connector:
-        found: Connector = load(self.connector)(spec, connection, incarnation)
+    def connect(
+        self, spec: S, connection: Connection | None, incarnation: str | None, journals: Journals | None = None
+    ) -> Connector:
+        others = (incarnation, journals) if self.is_journal else (connection, incarnation)
+        found: Connector = load(self.connector)(spec, *others)
         return found
 
     def reach(self, connection: Connection) -> str:

@@ -25,6 +25,7 @@ CONNECTORS: Registry[ConnectorKind[Any]] = Registry(
     {
         "kafka": "airflow_provider_mzshare.connectors.kafka.kind:KIND",
         "load_generator": "airflow_provider_mzshare.connectors.load_generator.kind:KIND",
+        "journal": "airflow_provider_mzshare.connectors.journal.kind:KIND",
     },
 )
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Connector, Records, Upstream
+from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Connector, Journals, Records, Upstream
 from airflow_provider_mzshare.connectors.connections import Connection, ConnectionStore
 from airflow_provider_mzshare.connectors.registry import kind_of, kinds
 from airflow_provider_mzshare.core.specs import SourceSpec
 
 
-def connect(connection: Connection | None, spec: SourceSpec, incarnation: str | None = None) -> Connector:
-    """:param incarnation: of a source that is made already: for some kinds the spec alone does not say who they are."""
-    return kind_of(spec).connect(spec, connection, incarnation)
+def connect(
+    connection: Connection | None, spec: SourceSpec, incarnation: str | None = None, *, journals: Journals | None = None
+) -> Connector:
+    """:param incarnation: of a source that is made already: for some kinds the spec alone does not say who they are.
+    :param journals: where they are; needed for kinds that are read from one.
+    """
+    return kind_of(spec).connect(spec, connection, incarnation, journals)
 
 
 def connection_of(connections: ConnectionStore, spec: SourceSpec) -> Connection | None:
@@ -29,13 +33,17 @@ def open_upstream(
     incarnation: str | None = None,
     *,
     timeout: float = REQUEST_SECONDS,
+    journals: Journals | None = None,
 ) -> Upstream:
     """:param incarnation: of the source, if it is made already; leave it out only to make a new one."""
-    return connect(connection_of(connections, spec), spec, incarnation).upstream(timeout=timeout)
+    connection = connection_of(connections, spec)
+    return connect(connection, spec, incarnation, journals=journals).upstream(timeout=timeout)
 
 
-def open_records(connections: ConnectionStore, spec: SourceSpec, incarnation: str) -> Records:
-    return connect(connection_of(connections, spec), spec, incarnation).records()
+def open_records(
+    connections: ConnectionStore, spec: SourceSpec, incarnation: str, *, journals: Journals | None = None
+) -> Records:
+    return connect(connection_of(connections, spec), spec, incarnation, journals=journals).records()
 
 
 def reach(connections: ConnectionStore, name: str) -> str:

@@ -19,8 +19,8 @@ BackfillId = NewType("BackfillId", str)
 """One backfill: tables that are brought up to a source's log together, by one app at a time."""
 
 JournalId = NewType("JournalId", str)
-"""A journal: what an upstream that cannot be read twice has said, written down. ``journal:`` and a random part, which is
-the name of its folder; a source has it as its incarnation."""
+"""What an upstream that cannot be read twice has said, written down. ``journal:`` and a random part, which is the name
+of its folder. A source has it as its incarnation."""
 
 _ITEM = re.compile(r"u[1-9][0-9]*")
 

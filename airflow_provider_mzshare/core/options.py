@@ -13,9 +13,10 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-OptionType = Literal["name", "text", "whole", "signed", "wholes", "duration", "boolean", "choice", "names"]
+OptionType = Literal["name", "text", "whole", "signed", "wholes", "duration", "size", "boolean", "choice", "names"]
 """``name``: a text that names something, so it is neither empty nor too long. ``signed``: a whole number that may be
-negative. ``wholes``: whole numbers in brackets. ``duration``: a text such as ``'500ms'``. ``choice``: one of a few
+negative. ``wholes``: whole numbers in brackets. ``duration``: a text such as ``'500ms'``. ``size``: one
+such as ``'10GB'``, of which the field holds the bytes. ``choice``: one of a few
 texts. ``names``: names of columns in brackets."""
 
 OptionValue = str | int | float | bool | tuple[int, ...] | tuple[str, ...]
@@ -34,6 +35,7 @@ class Option:
     :param is_whole: of a ``duration``: the field holds whole units alone.
     :param excludes: the words of an option that cannot be given beside it.
     :param argument: what operators call it, unless it is the words: ``start_offsets``.
+    :param of_journals: of a source: only one that is read from a journal can have it.
     :param changes: it can be changed later, and no row depends upon it.
     :param title: of its field in a form, unless it is the words.
     :param about: what it does, for forms and the reference.
@@ -54,6 +56,7 @@ class Option:
     required: bool = False
     excludes: str = ""
     argument: str = ""
+    of_journals: bool = False
     changes: bool = False
     title: str = ""
     about: str = ""

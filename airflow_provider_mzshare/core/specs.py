@@ -262,6 +262,32 @@ class SourceSettings(Spec):
         ),
     ] = Field(default=None, ge=0)
     """None is no limit, 0 a pause."""
+    retain_journal_seconds: Annotated[
+        int | None,
+        Option(
+            "RETAIN JOURNAL",
+            "duration",
+            "a duration such as '7 days'",
+            preposition="FOR",
+            milliseconds=1_000,
+            unit=" seconds",
+            is_whole=True,
+            of_journals=True,
+            about="of a journal: for how long what was pushed is kept beyond what its tables still need; whole seconds",
+            unset="for ever",
+        ),
+    ] = Field(default=None, ge=0)
+    max_journal_bytes: Annotated[
+        int | None,
+        Option(
+            "MAX JOURNAL",
+            "size",
+            "a size such as '10GB'",
+            of_journals=True,
+            about="of a journal: how large it may become; then new records are refused until older ones may go",
+            unset="no limit",
+        ),
+    ] = Field(default=None, ge=1 << 20)
     cutover_wait_ms: Annotated[
         int | None,
         Option(

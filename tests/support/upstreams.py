@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
-from airflow_provider_mzshare.connectors.base import Connector
+from airflow_provider_mzshare.connectors.base import Connector, Journals
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of
 from airflow_provider_mzshare.core.specs import SourceSpec
@@ -33,6 +33,10 @@ class Rig(Protocol):
 
     def connection(self) -> Connection | None: ...
 
+    def journals(self) -> Journals | None:
+        """Where they are, for a kind that is read from one."""
+        return None
+
     def fill(self, count: int) -> None:
         """At least so many records more in each partition."""
         ...
@@ -52,10 +56,10 @@ class Rig(Protocol):
 
 def connect(rig: Rig, incarnation: str | None) -> Connector:
     spec = rig.spec()
-    return kind_of(spec).connect(spec, rig.connection(), incarnation)
+    return kind_of(spec).connect(spec, rig.connection(), incarnation, rig.journals())
 
 
-class KafkaRig:
+class KafkaRig(Rig):
     can_lose = True
 
     def __init__(self, server: Servers, folder: Path) -> None:
@@ -89,7 +93,7 @@ class KafkaRig:
         return self.spec(), Connection("bus", "kafka", extra={"bootstrap.servers": f"127.0.0.1:{port}"})
 
 
-class LoadGeneratorRig:
+class LoadGeneratorRig(Rig):
     can_lose = False
 
     def __init__(self, server: Servers, folder: Path) -> None:
@@ -115,7 +119,7 @@ class LoadGeneratorRig:
         return None
 
 
-class NumberedLinesRig:
+class NumberedLinesRig(Rig):
     can_lose = True
 
     def __init__(self, server: Servers, folder: Path) -> None:

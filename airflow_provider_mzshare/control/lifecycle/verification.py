@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from airflow_provider_mzshare.connectors.base import Journals
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
 from airflow_provider_mzshare.control.lifecycle.check_table import explain
 from airflow_provider_mzshare.control.lifecycle.key_check import KeyCheck
@@ -45,18 +47,18 @@ def verify_table(
     told = report or (lambda progress: None)
     try:
         check = RecordCheck(scope, warehouse, told) if facts is None else KeyCheck(scope, warehouse, told, facts)
-        return _verify(check, scope, connections)
+        return _verify(check, scope, connections, journals_of(catalog, warehouse))
     except (NotReadable, WarehouseUnreachable) as error:
         raise explain(catalog, warehouse, [scope.point], error) from error
 
 
-def _verify(check: RecordCheck, scope: Scope, connections: ConnectionStore) -> Verified:
+def _verify(check: RecordCheck, scope: Scope, connections: ConnectionStore, journals: Journals) -> Verified:
     source = scope.source
-    with open_upstream(connections, source.spec, source.incarnation) as upstream:
+    with open_upstream(connections, source.spec, source.incarnation, journals=journals) as upstream:
         try:
             upstream.check_identity(source.incarnation)
             check_history(upstream, scope)
-            with open_records(connections, source.spec, source.incarnation) as reader:
+            with open_records(connections, source.spec, source.incarnation, journals=journals) as reader:
                 lost = check.run(reader, upstream)
             upstream.check_identity(source.incarnation)
         except UpstreamChanged as gone:

@@ -294,7 +294,7 @@ def check_upstream(
         if option.words in given and option.excludes in given:
             raise Misfit(f"{option.excludes} and {option.words} cannot be used together", Clause(option.words))
         if option.required and option.words not in given and option.words not in perhaps:
-            example = "'…'" if option.type in ("name", "text", "duration") else "…"
+            example = "'…'" if option.type in ("name", "text", "duration", "size") else "…"
             raise Misfit(f"a {kind.words} source needs {option.words} {example}", Clause(""))
 
 

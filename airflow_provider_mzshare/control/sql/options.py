@@ -13,6 +13,7 @@ from airflow_provider_mzshare.control.sql.durations import format_duration, pars
 from airflow_provider_mzshare.control.sql.grammar import INT64_MAX, identifier
 from airflow_provider_mzshare.control.sql.names import check_name
 from airflow_provider_mzshare.control.sql.scanning import check_text, shown
+from airflow_provider_mzshare.control.sql.sizes import format_size, parse_size
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS as SOURCE_SETTINGS
 from airflow_provider_mzshare.core.specs import TABLE_OPTIONS as TABLE_OPTIONS
@@ -143,6 +144,13 @@ def _read_choice(option: Option, text: str) -> str:
     return text.lower()
 
 
+def _read_size(option: Option, text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ValueError(f"{option.words} '{shown(text)}' {error}") from None
+
+
 def _read_duration(option: Option, text: str) -> int | float:
     try:
         duration = parse_duration(text)
@@ -162,6 +170,7 @@ _READERS: dict[str, Callable[[Option, str], OptionValue]] = {
     "signed": lambda option, text: int(text),
     "choice": _read_choice,
     "duration": _read_duration,
+    "size": _read_size,
 }
 
 
@@ -177,6 +186,8 @@ def write_option(option: Option, value: OptionValue) -> exp.Expr:
         return exp.true() if value else exp.false()
     if option.type == "duration" and isinstance(value, int | float):
         return exp.Literal.string(format_duration(round(value * option.milliseconds)))
+    if option.type == "size" and isinstance(value, int):
+        return exp.Literal.string(format_size(value))
     if option.type == "choice":
         return exp.Literal.string(str(value).upper())
     return exp.Literal.string(value) if isinstance(value, str) else _number(value)

@@ -13,6 +13,7 @@ from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
+from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import output_of
 from airflow_provider_mzshare.control.catalog.objects.lookup_many import find_all
@@ -135,7 +136,7 @@ class Checks:
             raise NameTaken(present.display, present.kind, "source")
         if present is not None or isinstance(self._names.behind(statement.name), Made):
             return Checked(statement, explained)  # nothing is created: an upstream that is away does not matter
-        with open_upstream(self._connections, statement.spec) as upstream:
+        with open_upstream(self._connections, statement.spec, journals=journals_of(self._catalog)) as upstream:
             found = upstream.inspect(kind_of(statement.spec).start(statement.spec))
             compaction = upstream.compaction() if self._makes_keyed else None
             references = upstream.references()
@@ -256,7 +257,9 @@ class Checks:
     def _upstream(self, source: items.SourceItem) -> Upstream:
         """The upstream, opened once for all questions."""
         if source.id not in self._opened:
-            opened = open_upstream(self._connections, source.spec, source.incarnation)
+            opened = open_upstream(
+                self._connections, source.spec, source.incarnation, journals=journals_of(self._catalog)
+            )
             self._opened[source.id] = self._closing.enter_context(opened)
         return self._opened[source.id]
 

@@ -25,6 +25,7 @@ from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.objects import lookup
 from airflow_provider_mzshare.control.composition import open_catalog
 from airflow_provider_mzshare.control.upstreams import connect
@@ -192,7 +193,7 @@ def _parts(job: AppJob, catalog: Catalog, record: JobRecord, stop: threading.Eve
     with catalog.read() as session:
         source = lookup.get_source_item(session, ItemId(job.source_id))
     connection = Connection.from_dict(job.connection) if job.connection else None
-    connector = connect(connection, source.spec, source.incarnation)
+    connector = connect(connection, source.spec, source.incarnation, journals=journals_of(catalog, job.warehouse))
     kind = kind_of(source.spec)
     with (
         _indexing(job, keyed(job, catalog)) as indexing,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.lifecycle.converged_wait import arm, look
 from airflow_provider_mzshare.control.lifecycle.live_decision import Answer, Decision, Goal, LiveWait, Question
@@ -58,7 +59,8 @@ class Waiter:
         with self._catalog.read() as session:
             source_id = self._item.source_id if isinstance(self._item, items.TableItem) else self._item.id
             source = items.get_source_item(session, source_id)
-        with open_upstream(connections, source.spec, source.incarnation) as upstream:
+        journals = journals_of(self._catalog)
+        with open_upstream(connections, source.spec, source.incarnation, journals=journals) as upstream:
             return upstream.end_offsets()
 
     def wait(self, timeout: float | None) -> tuple[SourceStatus, list[TableStatus]]:

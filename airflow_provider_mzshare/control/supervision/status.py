@@ -12,6 +12,7 @@ from airflow_provider_mzshare.connectors.registry import AbsentSpec, absence
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.jobs import Job
+from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.health import Verdict, judge
 from airflow_provider_mzshare.control.catalog.queries.overviews import (
@@ -115,7 +116,9 @@ class StatusReader:
         if self._connections is None or item.status != "active":
             return None
         try:
-            with open_upstream(self._connections, item.spec, item.incarnation, timeout=LAG_SECONDS) as upstream:
+            with open_upstream(
+                self._connections, item.spec, item.incarnation, timeout=LAG_SECONDS, journals=journals_of(self._catalog)
+            ) as upstream:
                 return upstream.end_offsets()
         except MzShareError:
             return None

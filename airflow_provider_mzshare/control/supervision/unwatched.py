@@ -13,6 +13,7 @@ from airflow_provider_mzshare.connectors.connections import ConnectionStore
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import EndRow, SourceRow, TableRow
+from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects.lookup import get_source_item
 from airflow_provider_mzshare.control.upstreams import open_upstream
@@ -54,6 +55,8 @@ class Unwatched:
         with self._catalog.read() as session:
             source = get_source_item(session, source_id)
         store = self._stores.setdefault(source_id, CatalogTickStore(self._catalog, source_id, clock=self._clock))
-        with open_upstream(self._connections, source.spec, source.incarnation, timeout=SECONDS) as upstream:
+        with open_upstream(
+            self._connections, source.spec, source.incarnation, timeout=SECONDS, journals=journals_of(self._catalog)
+        ) as upstream:
             upstream.check_identity(source.incarnation)
             return EndWatch(upstream, store, JobId("reconciler")).look(store.load(), now=True)

@@ -1,4 +1,4 @@
-"""What the rules of journals decide upon: partitions, their segments, and batches that are not taken twice. Values only.
+"""What the rules of journals decide upon: partitions, segments, and batches that are not taken twice. Values only.
 
 Offsets number the messages of a partition from 0 on, without holes. A message counts once it is announced: until then
 nobody reads its bytes, and they may be lost.
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.ticklog.state import Lease
+
+FREE = Lease()
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class PartitionState:
     """A partition as one transaction sees it, behind its lock."""
 
     partition: int
-    lease: Lease = Lease()
+    lease: Lease = FREE
     """Its writer's, apart from any source's."""
     begin: int = 0
     """Messages before this offset are gone."""

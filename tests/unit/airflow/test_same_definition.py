@@ -24,6 +24,7 @@ RIGHT: dict[str, list[Case]] = {
     "signed": [("-7", -7, "-7")],
     "wholes": [("(3, 4)", [3, 4], "[3, 4]")],
     "duration": [("'90 seconds'", "90 seconds", None), ("'2 days'", "48h", None)],
+    "size": [("'10GB'", "10 gb", None), ("'1048576 B'", "1MB", None)],
     "boolean": [("false", False, None), ("TRUE", "true", None)],
     "names": [('(a, "B c")', ["a", "B c"], "a, B c")],
 }
@@ -33,6 +34,7 @@ WRONG: dict[str, list[Case]] = {
     "signed": [("many", "many", None)],
     "wholes": [("(some)", ["some"], '["some"]')],
     "duration": [("'soon'", "soon", None), ("'3 moons'", "3 moons", None), ("'73000 days'", "73000 days", None)],
+    "size": [("'much'", "much", None), ("'3 cups'", "3 cups", None), ("'9999999TB'", "9999999TB", None)],
     "boolean": [("maybe", "maybe", None)],
     "names": [("(a, a)", ["a", "a"], "a, a")],
     "choice": [("'perhaps'", "perhaps", None)],

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog.database.source_states import lock_source
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.references import store_references
@@ -18,8 +19,8 @@ from airflow_provider_mzshare.control.statements.reserved_names import check_nam
 from airflow_provider_mzshare.control.statements.upstream_checks import Checked
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.errors import SpecConflict
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, SourceSettings, SourceSpec
+from airflow_provider_mzshare.errors import SpecConflict, StatementError
 
 
 def create_source(session: Session, checked: Checked[sql.CreateSource], context: Context) -> Result:
@@ -33,6 +34,7 @@ def create_source(session: Session, checked: Checked[sql.CreateSource], context:
 def add_source(session: Session, statement: sql.CreateSource, checked: Checked[Any]) -> tuple[ItemId, bool]:
     """The source with what it offers, and whether it was there before with the same definition."""
     items.lock_namespace(session)
+    check_settings(statement, statement.spec)
     present = items.find(session, name_pair(statement.name))
     existed = present is not None
     if not existed:
@@ -57,6 +59,18 @@ def add_source(session: Session, statement: sql.CreateSource, checked: Checked[A
     return source_id, existed
 
 
+def check_settings(statement: sql.CreateSource | sql.AlterSourceSet, spec: SourceSpec) -> None:
+    """Raise StatementError where a setting is given that only sources with a journal can have."""
+    if kind_of(spec).is_journal:
+        return
+    for words, option in SOURCE_SETTINGS.items():
+        if option.of_journals and statement.settings.get(option.field) is not None:
+            raise StatementError(
+                f"{words} is only for sources that are read from a journal; {statement.name} is a "
+                f"{kind_of(spec).title} source"
+            )
+
+
 def check_same_settings(statement: sql.CreateSource, present: items.SourceItem) -> None:
     """Raise SpecConflict unless the existing source has the settings that the statement gives."""
     is_now = present.settings.model_dump()
@@ -76,5 +90,6 @@ def alter_source(session: Session, checked: Checked[sql.AlterSourceSet], context
     source = items.get_source_item(session, source.id)
     kept = {k: v for k, v in source.settings.model_dump().items() if k not in statement.reset}
     settings = SourceSettings.model_validate({**kept, **statement.settings})
+    check_settings(statement, source.spec)
     items.set_settings(session, source.id, settings)
     return done("ALTER SOURCE", statement.name, source.id, context.dry_run)

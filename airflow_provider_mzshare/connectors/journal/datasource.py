@@ -1,0 +1,110 @@
+"""Journals as a Python data source of Spark: a stream, and exact ranges. Runs in Spark's Python processes.
+
+The process that plans a stream has no catalog to ask. The app beside it writes down what is announced
+(``announced.py``), and the stream goes as far as that file says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from airflow_provider_mzshare.connectors.journal.batches import records
+from airflow_provider_mzshare.connectors.journal.parts import Part, missing, next_end, split, within
+from airflow_provider_mzshare.connectors.records import CHUNK_DDL, chunks
+
+NAME = "mzshare_journal"
+RECORDS_PER_TASK = 100_000
+
+
+class JournalSource(DataSource):
+    """Options: of a range ``parts`` and ``tasks``; of a stream ``announced``, ``start`` and ``max_records``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return CHUNK_DDL
+
+    def reader(self, schema: StructType) -> RangeReader:
+        parts = [Part.from_plain(each) for each in json.loads(self.options["parts"])]
+        return RangeReader(split(parts, int(self.options["tasks"])))
+
+    def streamReader(self, schema: StructType) -> StreamReader:
+        start = _offsets(json.loads(self.options["start"]))
+        return StreamReader(Path(self.options["announced"]), start, int(self.options["max_records"]))
+
+
+class Share(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        super().__init__(None)
+        self.parts = tuple(parts)
+
+
+class RangeReader(DataSourceReader):
+    def __init__(self, shares: Sequence[Sequence[Part]]) -> None:
+        self._shares = shares
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [Share(parts) for parts in self._shares]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition)
+
+
+class StreamReader(DataSourceStreamReader):
+    """Offsets are those of each partition, ``{"0": 120, "1": 87}``: a position of ours with its zeros."""
+
+    def __init__(self, announced: Path, start: dict[int, int], max_records: int) -> None:
+        self._announced, self._start, self._max_records = announced, start, max_records
+        self._at = start
+
+    def initialOffset(self) -> dict[str, int]:
+        return _named(self._start)
+
+    def latestOffset(self) -> dict[str, int]:
+        ends, _ = read_announced(self._announced)
+        self._at = next_end(self._at, ends, self._max_records)
+        return _named(self._at)
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        lower, upper = _offsets(start), _offsets(end)
+        _, parts = read_announced(self._announced)
+        if lost := missing(parts, lower, upper):
+            raise LookupError(f"{lost} records from {start} to {end} are not among those that {self._announced} names")
+        found = within(parts, lower, upper)
+        return [Share(each) for each in split(found, -(-sum(part.records for part in found) // RECORDS_PER_TASK))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return _read(partition)
+
+    def commit(self, end: dict[str, int]) -> None:
+        """What may go is the catalog's to decide."""
+
+
+def read_announced(file: Path) -> tuple[dict[int, int], list[Part]]:
+    """How far each partition reaches, and where its records are."""
+    found = json.loads(file.read_text())
+    return _offsets(found["ends"]), [Part.from_plain(each) for each in found["parts"]]
+
+
+def _offsets(named: dict[str, Any]) -> dict[int, int]:
+    return {int(partition): int(offset) for partition, offset in named.items()}
+
+
+def _named(offsets: dict[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+
+
+def _read(share: InputPartition) -> Iterator[pa.RecordBatch]:
+    if isinstance(share, Share):
+        yield from chunks(records(share.parts))

@@ -1,0 +1,34 @@
+"""Reads the records of a range once more, for checks: apart from Spark, from the announced bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from airflow_provider_mzshare.connectors.journal.batches import records
+from airflow_provider_mzshare.connectors.journal.ranges import Ranges, damaged
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.journal.reading import DamagedSegment
+
+
+class JournalRecords:
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
+
+    def read(self, lane: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from records(self._ranges.parts(Position({lane: lower}), Position({lane: upper})))
+        except DamagedSegment as error:
+            raise damaged(error) from error
+
+    def excuse(self) -> str | None:
+        """What is announced stays until nobody needs it."""
+        return None
+
+    def __enter__(self) -> JournalRecords:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        """Nothing is held open."""

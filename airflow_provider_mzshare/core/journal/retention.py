@@ -1,0 +1,39 @@
+"""What of a journal is still needed, whatever its retention says: decided from the source's log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from airflow_provider_mzshare.core.journal.state import Segment
+from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import SourceState
+
+
+def needed(state: SourceState) -> Position | None:
+    """All from this position on is needed. None: no table needs anything.
+
+    A pending tick may be read again. A backfill, also one that heals, reads from where its tables stand. A
+    live table stands where the next tick begins.
+    """
+    tables = [*state.tables.values(), *state.replacements.values()]
+    standing = [table.position.join(table.start) for table in tables if table.status != "dropped"]
+    if not standing:
+        return None
+    pending = [tick.lower for tick in state.pending]
+    return reduce(Position.meet, [*pending, *standing])
+
+
+def may_go(segments: Sequence[Segment], keep_from: int | None, announced_before: int) -> int:
+    """The offset up to which whole segments may go: nobody needs them, and all of their messages are old enough.
+
+    :param segments: of one partition, from its begin on, in order.
+    :param keep_from: as ``needed`` says of the partition; None: nobody needs any.
+    :param announced_before: milliseconds, by the clock of the catalog's database.
+    """
+    to = 0
+    for segment in segments:
+        if segment.announced_at >= announced_before or (keep_from is not None and segment.end > keep_from):
+            break
+        to = segment.end
+    return to
