@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Select, and_, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.base import Journals
 from airflow_provider_mzshare.control.catalog.database import batches as paging
 from airflow_provider_mzshare.control.catalog.database.clock import database_ms
 from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
@@ -30,6 +32,11 @@ from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 
 _IDS_AT_ONCE = 10_000
 """Fewer than either database takes in one statement."""
+
+
+def journals_of(catalog: Catalog, warehouse: str = "") -> Journals:
+    """:param warehouse: where their files are; left out by who does not read them."""
+    return Journals(partial(CatalogJournal, catalog), warehouse)
 
 
 class CatalogJournal(JournalStore):
@@ -69,6 +76,13 @@ class CatalogJournal(JournalStore):
         )
         with self._catalog.read() as session:
             return [_to_segment(one) for one in session.scalars(query)]
+
+    def names(self, partition: int) -> frozenset[tuple[int, int]]:
+        """Epoch and number of all segments of a partition."""
+        row = JournalSegmentRow
+        query = select(row.epoch, row.number).where(row.journal == self._journal, row.partition == partition)
+        with self._catalog.read() as session:
+            return frozenset((epoch, number) for epoch, number in session.execute(query))
 
     def batches(self, ids: Collection[str]) -> Mapping[str, Batch]:
         with self._catalog.read() as session:
@@ -155,7 +169,7 @@ class CatalogPartition(PartitionStore):
             return
         same = (row.journal == self._journal, row.partition == self._number)
         its = (row.epoch == after.epoch, row.number == after.number, row.length == before.length)
-        changed = ("end", "length", "checksum", "payload", "announced_at", "boundary")
+        changed = ("end", "length", "checksum", "payload", "announced_at", "low", "boundary")
         values = {name: getattr(after, name) for name in changed}
         change(session, update(row).where(*same, *its).values(values), 1, "the segment")
 
