@@ -18,6 +18,7 @@ def get_provider_info() -> dict[str, Any]:
             "operators.ingestion",
             "operators.maintenance",
             "operators.migrations",
+            "operators.push",
             "operators.reading",
             "operators.sources",
             "operators.sql",
