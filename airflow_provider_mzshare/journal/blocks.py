@@ -90,6 +90,11 @@ class Block(NamedTuple):
         return self.first + self.count
 
     @property
+    def columns(self) -> int:
+        """Which ones its payload has: equal for blocks with the same."""
+        return self.flags // _COLUMN
+
+    @property
     def padded(self) -> int:
         """Bytes in the file between its header and the next block."""
         return self.stored + -self.stored % _ALIGNED
@@ -163,7 +168,8 @@ def _pieces(messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _encode(messages: pa.RecordBatch, first: int, boundary: int | None) -> Encoded:
-    present = [number for number, column in enumerate(messages.columns) if column.null_count < len(column)]
+    # Arrow does not know how many rows a batch without columns has.
+    present = [number for number, column in enumerate(messages.columns) if column.null_count < len(column)] or [0]
     flags = sum(_COLUMN << number for number in present)
     payload = raw = messages.select(present).serialize()
     if raw.size >= COMPRESSED_FROM:
@@ -206,7 +212,7 @@ def decode_head(head: pa.Buffer) -> Block:
 
 
 def decode(block: Block, payload: pa.Buffer) -> pa.RecordBatch:
-    """The messages of a block, which may use the bytes of ``payload`` where they lie.
+    """The messages of a block, without columns that are all NULL. They may use the bytes of ``payload`` where they lie.
 
     :param payload: with its padding.
     """
@@ -216,16 +222,19 @@ def decode(block: Block, payload: pa.Buffer) -> pa.RecordBatch:
     try:
         if block.flags & _ZSTD:
             raw = _codec().decompress(raw, decompressed_size=block.raw)
-        present = [number for number in range(len(MESSAGES)) if block.flags & (_COLUMN << number)]
-        found = pa.ipc.read_record_batch(raw, pa.schema([MESSAGES.field(number) for number in present]))
+        found = pa.ipc.read_record_batch(raw, _stored_schema(block.columns))
     except (pa.ArrowException, OSError) as error:
         # Arrow has OSError for bytes that are not zstd.
         raise BadBytes(f"the block's messages cannot be decoded: {error}") from error
     if found.num_rows != block.count:
         raise BadBytes(f"the block has {found.num_rows} messages, and its header says {block.count}")
-    columns = [_nulls(number, block.count) for number in range(len(MESSAGES))]
-    for number, column in zip(present, found.columns, strict=True):
-        columns[number] = column
+    return found
+
+
+def with_all_columns(messages: pa.RecordBatch) -> pa.RecordBatch:
+    """As ``MESSAGES`` has them."""
+    found = dict(zip(messages.schema.names, messages.columns, strict=True))
+    columns = [found[each.name] if each.name in found else pa.nulls(len(messages), each.type) for each in MESSAGES]
     return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
 
 
@@ -271,6 +280,6 @@ def _codec() -> pa.Codec:
     return pa.Codec("zstd", compression_level=1)
 
 
-@lru_cache(256)
-def _nulls(column: int, count: int) -> pa.Array:
-    return pa.nulls(count, MESSAGES.field(column).type)
+@lru_cache
+def _stored_schema(columns: int) -> pa.Schema:
+    return pa.schema([field for number, field in enumerate(MESSAGES) if columns & (1 << number)])

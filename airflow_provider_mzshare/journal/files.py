@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import PurePath
@@ -112,7 +113,8 @@ class _Object:
 @lru_cache(FILESYSTEMS_KEPT)
 def _filesystem(folder: str) -> tuple[pafs.FileSystem, str]:
     """Kept, because to set one up takes requests of its own."""
-    filesystem, path = pafs.FileSystem.from_uri(folder)
+    # Arrow does not know Hadoop's name of S3.
+    filesystem, path = pafs.FileSystem.from_uri(re.sub("^s3a:", "s3:", folder))
     return filesystem, path
 
 

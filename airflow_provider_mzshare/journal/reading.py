@@ -9,7 +9,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -91,7 +92,16 @@ def checksum_of(path: str, length: int) -> int:
     return checksum
 
 
-def _read(extent: Extent) -> Iterator[tuple[int, pa.RecordBatch]]:
+class _Piece(NamedTuple):
+    """Messages of one block."""
+
+    first: int
+    messages: pa.RecordBatch
+    """Without columns that are all NULL."""
+    block: Block
+
+
+def _read(extent: Extent) -> Iterator[_Piece]:
     if extent.lower < extent.first:
         raise ValueError(f"offset {extent.lower} is in an earlier segment than {extent.path}")
     if extent.lower >= extent.upper:
@@ -101,26 +111,32 @@ def _read(extent: Extent) -> Iterator[tuple[int, pa.RecordBatch]]:
         while offset < extent.upper:
             block = segment.block(segment.ahead, at, offset)
             messages = segment.messages(at, block)
-            skipped = max(0, extent.lower - offset)
-            taken = min(block.end, extent.upper) - offset - skipped
-            yield offset + skipped, messages if taken == block.count else messages.slice(skipped, taken)
+            if offset < extent.lower or block.end > extent.upper:
+                messages = messages.slice(max(0, extent.lower - offset))
+                offset = block.end - len(messages)
+                messages = messages.slice(0, extent.upper - offset)
+            yield _Piece(offset, messages, block)
             at, offset = at + BLOCK_HEADER + block.padded, block.end
 
 
-def _gathered(batches: Iterator[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _gathered(pieces: Iterator[_Piece]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Small ones together: where each message had a flush of its own, it is a block of its own."""
-    waiting: list[pa.RecordBatch] = []
-    first = rows = size = 0
-    for offset, batch in batches:
-        if waiting and (rows + batch.num_rows > _GATHERED_ROWS or size + batch.nbytes > _GATHERED_BYTES):
-            yield first, _joined(waiting)
-            waiting = []
-        if not waiting:
-            first, rows, size = offset, 0, 0
-        waiting.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
+    waiting: list[_Piece] = []
+    rows = size = 0
+    for piece in pieces:
+        rows, size = rows + len(piece.messages), size + piece.block.raw
+        if waiting and (rows > _GATHERED_ROWS or size > _GATHERED_BYTES):
+            yield waiting[0].first, _together(waiting)
+            waiting, rows, size = [], len(piece.messages), piece.block.raw
+        waiting.append(piece)
     if waiting:
-        yield first, _joined(waiting)
+        yield waiting[0].first, _together(waiting)
+
+
+def _together(pieces: list[_Piece]) -> pa.RecordBatch:
+    """Those with the same columns first: to fill in the others costs more than to join."""
+    alike = groupby(pieces, lambda piece: piece.block.columns)
+    return _joined([blocks.with_all_columns(_joined([each.messages for each in group])) for _, group in alike])
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

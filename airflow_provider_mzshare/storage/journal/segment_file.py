@@ -1,4 +1,5 @@
-"""Writes one segment of a journal: created where there is none, appended to, flushed. Announces nothing.
+"""Writes one segment of a journal: created where there is none, appended to, flushed. Announces nothing. Segments are
+also listed and removed here, by their names alone.
 
 What is flushed can be announced; only then do readers look at it. After an error the file may hold anything behind what
 was flushed before, so it is not appended to any more: the writer goes on in a new segment.
@@ -10,7 +11,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -18,15 +19,16 @@ import pyarrow as pa
 from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.journal.state import Segment, folder_of, path_of
 from airflow_provider_mzshare.errors import TerminalError
+from airflow_provider_mzshare.journal import index
 from airflow_provider_mzshare.journal.blocks import Encoded, encode, encode_segment, payload_bytes
 from airflow_provider_mzshare.journal.messages import MESSAGES
 from airflow_provider_mzshare.storage.collections.durability import local_path
-from airflow_provider_mzshare.storage.collections.vectors.puts import names_of_objects
+from airflow_provider_mzshare.storage.collections.vectors.puts import names_of_objects, remove_object
 from airflow_provider_mzshare.storage.journal.sinks import Sink, create_sink
 
 MAX_BYTES = 64 << 20
 _SALT_BYTES = 8
-_NAME = re.compile(r"([0-9]{10,})-[0-9]{8,}\.journal")
+_NAME = re.compile(r"([0-9]{10,})-([0-9]{8,})\.journal")
 
 
 class SegmentExists(TerminalError):
@@ -156,21 +158,51 @@ class SegmentFile:
             raise
 
 
+# ── what lies in a folder, whatever the catalog says ──────────────────────────────────────────────────────────────────
+
+
 def list_epochs(root: str, journal: JournalId, partition: int, *, after: int = 0) -> int:
     """The greatest epoch that any segment file of the partition carries; 0 if none does.
 
-    :param after: only greater ones count. An object store then lists no others.
+    :param after: only greater ones count.
+    """
+    return max((epoch for epoch, _ in list_segments(root, journal, partition, after=after)), default=0)
+
+
+def list_segments(root: str, journal: JournalId, partition: int, *, after: int = 0) -> list[tuple[int, int]]:
+    """Epoch and number of each segment file, in order. There may be some that were never announced.
+
+    :param after: without those of this epoch and of earlier ones. An object store does not list them.
     """
     folder = f"{folder_of(journal)}/{partition}"
     local = local_path(root)
     if local is None:
         names = names_of_objects(root, folder, after=f"{after + 1:010d}")
     else:
-        try:
-            names = os.listdir(os.path.join(local, folder))
-        except FileNotFoundError:
-            # Raises it again where the warehouse is not there either.
-            os.stat(local)
-            names = []
-    epochs = [int(match[1]) for name in names if (match := _NAME.fullmatch(name))]
-    return max((epoch for epoch in epochs if epoch > after), default=0)
+        names = _names_of_files(local, folder)
+    found = [(int(match[1]), int(match[2])) for name in names if (match := _NAME.fullmatch(name))]
+    return sorted(each for each in found if each[0] > after)
+
+
+def remove_segment(root: str, path: str) -> None:
+    """Remove a segment that nobody needs, and its index. One that is gone already is no error.
+
+    :param path: below the warehouse.
+    """
+    local = local_path(root)
+    if local is None:
+        remove_object(root, path)
+        return
+    # The index first: it would be found by nobody afterwards.
+    for name in (path + index.SUFFIX, path):
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(local, name))
+
+
+def _names_of_files(root: str, folder: str) -> list[str]:
+    try:
+        return os.listdir(os.path.join(root, folder))
+    except FileNotFoundError:
+        # Raised again where the warehouse is not there either.
+        os.stat(root)
+        return []

@@ -103,7 +103,9 @@ class _File:
     def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            os.close(self._descriptor)
+            # What is left to be told is of bytes that nobody will announce.
+            with suppress(OSError):
+                os.close(self._descriptor)
 
     def _write_out(self) -> None:
         with memoryview(self._waiting) as data:

@@ -22,7 +22,7 @@ def bytes_of(encoded: blocks.Encoded) -> bytes:
 def decoded(encoded: blocks.Encoded) -> tuple[Block, pa.RecordBatch]:
     data = pa.py_buffer(bytes_of(encoded))
     block = blocks.decode_head(data.slice(0, BLOCK_HEADER))
-    return block, blocks.decode(block, data.slice(BLOCK_HEADER))
+    return block, blocks.with_all_columns(blocks.decode(block, data.slice(BLOCK_HEADER)))
 
 
 @settings(max_examples=60, deadline=None)

@@ -99,6 +99,14 @@ def test_small_blocks_are_given_together_and_large_ones_as_they_lie(tmp_path: Pa
     assert found == [(0, 500), (500, 15_000), (15_500, 3)]
 
 
+def test_blocks_with_other_columns_are_given_together_too(tmp_path: Path) -> None:
+    given = [{}, {}, {"value": b"v"}, {"key": b"k"}, {"key": b"k", "value": b"v"}, {"position": 3}, {}]
+    segment = write_segment(tmp_path, [batch_of([each]) for each in given])
+    assert [(offset, batch.num_rows) for offset, batch in read(extent_of(tmp_path, segment))] == [(0, 7)]
+    for lower in range(7):
+        assert messages_of(extent_of(tmp_path, segment, lower)) == batch_of(given[lower:]).to_pylist()
+
+
 def test_an_extent_is_plain_json(tmp_path: Path, small: Segment) -> None:
     extent = extent_of(tmp_path, small, 101, 105)
     assert Extent.from_json(json.loads(json.dumps(extent.to_json()))) == extent

@@ -200,6 +200,12 @@ def names_of_objects(uri: str, folder: str, *, after: str) -> list[str]:
         return [found["path"].removeprefix(f"{folder}/") for page in pages for found in page]
 
 
+def remove_object(uri: str, path: str) -> None:
+    """From an object store; one that is gone already is no error."""
+    with suppress(FileNotFoundError), _as_os_errors(f"{uri}/{path}"):
+        obstore.delete(_store(uri), path)
+
+
 @lru_cache(STORES_KEPT)
 def _store(uri: str) -> ObjectStore:
     """The collection's folder. Set up from the environment, which means the same here as to delta-rs."""

@@ -20,9 +20,17 @@ from airflow_provider_mzshare.journal import index
 from airflow_provider_mzshare.journal.reading import DamagedSegment, checksum_of, prologue
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.journal import segment_file
-from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile, list_epochs
-from tests.support.journals import JOURNAL, batch_of, extent_of, numbered, place_of, values, values_of
+from airflow_provider_mzshare.storage.journal.segment_file import (
+    SegmentExists,
+    SegmentFile,
+    list_epochs,
+    list_segments,
+    remove_segment,
+)
+from tests.support.journals import JOURNAL, batch_of, extent_of, numbered, place_of, values, values_of, write_segment
 from tests.support.small_disk import fill, small_disk
+
+FOLDER = "journals/0011223344556677/0"
 
 
 @contextmanager
@@ -142,22 +150,6 @@ def test_of_many_that_create_at_once_one_has_the_segment(tmp_path: Path) -> None
     assert sorted(number for number, *_ in answers) == list(range(1, 21))
     for _, each, segment in answers:
         assert values_of(extent_of(tmp_path, segment)) == [b"writer %d" % each]
-
-
-def test_epochs_are_those_of_segments(tmp_path: Path) -> None:
-    assert list_epochs(str(tmp_path), JOURNAL, 0) == 0
-    for epoch, number in ((3, 9), (12, 1), (7, 40)):
-        with created(tmp_path, epoch=epoch, number=number):
-            pass
-    folder = tmp_path / "journals/0011223344556677/0"
-    for other in ("0000000099-00000001.journal.index", "0000000098-00000001.journal~", "notes"):
-        (folder / other).touch()
-    assert list_epochs(str(tmp_path), JOURNAL, 0) == 12
-    assert list_epochs(tmp_path.as_uri(), JOURNAL, 0, after=11) == 12
-    assert list_epochs(str(tmp_path), JOURNAL, 0, after=12) == 0
-    assert list_epochs(str(tmp_path), JOURNAL, 1) == 0
-    with pytest.raises(FileNotFoundError):
-        list_epochs(str(tmp_path / "away"), JOURNAL, 0)
 
 
 # ── durability ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,3 +291,35 @@ def test_an_index_that_cannot_be_written_is_done_without(tmp_path: Path) -> None
         segment = file.flush()
     for lower in (0, 1, 25, 49):
         assert len(values_of(extent_of(tmp_path, segment, lower))) == 50 - lower
+
+
+# ── what lies in a folder ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_segments_are_listed_by_their_names(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    assert (list_epochs(root, JOURNAL, 0), list_segments(root, JOURNAL, 0)) == (0, [])
+    for epoch, number in ((3, 9), (12, 1), (3, 10), (7, 40)):
+        SegmentFile.create(root, JOURNAL, partition=0, epoch=epoch, number=number, first=0).close()
+    for other in ("0000000099-00000001.journal.index", "0000000098-00000001.journal~", "notes"):
+        (tmp_path / FOLDER / other).touch()
+    assert list_segments(root, JOURNAL, 0) == [(3, 9), (3, 10), (7, 40), (12, 1)]
+    assert list_segments(root, JOURNAL, 0, after=3) == [(7, 40), (12, 1)]
+    assert list_epochs(root, JOURNAL, 0) == list_epochs(tmp_path.as_uri(), JOURNAL, 0, after=11) == 12
+    assert list_epochs(root, JOURNAL, 0, after=12) == 0
+    assert list_epochs(root, JOURNAL, 1) == 0
+
+
+def test_a_warehouse_that_is_gone_does_not_look_like_one_without_segments(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        list_epochs(str(tmp_path / "away"), JOURNAL, 0)
+
+
+def test_a_segment_is_removed_with_its_index(tmp_path: Path) -> None:
+    first = write_segment(tmp_path, [numbered(n, 1, lambda _: os.urandom(300_000)) for n in range(2)])
+    write_segment(tmp_path, [numbered(2, 1)], first=2, number=2)
+    path = os.path.relpath(place_of(tmp_path, first), tmp_path)
+    assert len(list((tmp_path / FOLDER).iterdir())) == 3
+    for _ in range(2):
+        remove_segment(str(tmp_path), path)
+        assert [each.name for each in (tmp_path / FOLDER).iterdir()] == ["0000000001-00000002.journal"]
