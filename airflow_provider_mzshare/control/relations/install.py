@@ -12,10 +12,11 @@ from airflow_provider_mzshare.control.relations.backfills import BACKFILLS
 from airflow_provider_mzshare.control.relations.dialects import Dialect, Postgres, SQLite
 from airflow_provider_mzshare.control.relations.exports import EXPORTS
 from airflow_provider_mzshare.control.relations.holds import HOLDS
+from airflow_provider_mzshare.control.relations.journals import JOURNALS
 from airflow_provider_mzshare.control.relations.objects import OBJECTS
 from airflow_provider_mzshare.control.relations.relation import Relation
 
-RELATIONS: tuple[Relation, ...] = OBJECTS + EXPORTS + ACTIVITY + BACKFILLS + HOLDS
+RELATIONS: tuple[Relation, ...] = OBJECTS + EXPORTS + ACTIVITY + BACKFILLS + HOLDS + JOURNALS
 BY_NAME = {relation.name: relation for relation in RELATIONS}
 SCHEMAS = ("mz_catalog", "mz_internal")
 

@@ -1,0 +1,239 @@
+"""A journal in the catalog: lock the partition's row, ask the rules, write what they say, in one short transaction.
+
+Announcing costs the same few statements, however many segments there are and however many batches are announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Select, and_, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from airflow_provider_mzshare.control.catalog.database import batches as paging
+from airflow_provider_mzshare.control.catalog.database.clock import database_ms
+from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
+from airflow_provider_mzshare.control.catalog.database.engine import Catalog
+from airflow_provider_mzshare.control.catalog.database.journal_models import (
+    JournalBatchRow,
+    JournalPartitionRow,
+    JournalSegmentRow,
+)
+from airflow_provider_mzshare.core.ids import JobId, JournalId
+from airflow_provider_mzshare.core.journal import rules
+from airflow_provider_mzshare.core.journal.state import Batch, PartitionState, Segment
+from airflow_provider_mzshare.core.journal.stores import JournalStore, PartitionStore
+from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
+
+_IDS_AT_ONCE = 10_000
+"""Fewer than either database takes in one statement."""
+
+
+class CatalogJournal(JournalStore):
+    def __init__(self, catalog: Catalog, journal: JournalId) -> None:
+        self._catalog, self._journal = catalog, journal
+
+    @property
+    def journal(self) -> JournalId:
+        return self._journal
+
+    def partition(self, number: int) -> CatalogPartition:
+        return CatalogPartition(self._catalog, self._journal, number)
+
+    def partitions(self) -> Sequence[PartitionState]:
+        newest = and_(
+            JournalSegmentRow.journal == JournalPartitionRow.journal,
+            JournalSegmentRow.partition == JournalPartitionRow.partition,
+            JournalSegmentRow.epoch == JournalPartitionRow.newest_epoch,
+            JournalSegmentRow.number == JournalPartitionRow.newest_number,
+        )
+        query = select(JournalPartitionRow, JournalSegmentRow).outerjoin(JournalSegmentRow, newest)
+        ordered = query.where(JournalPartitionRow.journal == self._journal).order_by(JournalPartitionRow.partition)
+        with self._catalog.read() as session:
+            return [_to_state(row, segment) for row, segment in session.execute(ordered)]
+
+    def segments(self, partition: int, lower: int, upper: int, *, limit: int | None = None) -> Sequence[Segment]:
+        row = JournalSegmentRow
+        mine = and_(row.journal == self._journal, row.partition == partition)
+        # Offsets have no holes: the last segment that begins at or before ``lower`` is the first that can have it.
+        begins = select(func.max(row.first)).where(mine, row.first <= lower).scalar_subquery()
+        query = (
+            select(row)
+            .where(mine, row.first >= func.coalesce(begins, lower), row.first < upper)
+            .where(row.end > lower, row.end > row.first)
+            .order_by(row.first, row.epoch, row.number)
+            .limit(limit)
+        )
+        with self._catalog.read() as session:
+            return [_to_segment(one) for one in session.scalars(query)]
+
+    def batches(self, ids: Collection[str]) -> Mapping[str, Batch]:
+        with self._catalog.read() as session:
+            return _known(session, self._journal, ids)
+
+
+class CatalogPartition(PartitionStore):
+    def __init__(self, catalog: Catalog, journal: JournalId, number: int) -> None:
+        self._catalog, self._journal, self._number = catalog, journal, number
+
+    def load(self) -> PartitionState:
+        with self._catalog.read() as session:
+            return self._state(session, self._query())
+
+    def lease(self) -> Lease:
+        return self.load().lease
+
+    # ── the lease ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, job_id: JobId, *, stood_still: Lease | None = None) -> Holder:
+        """:param stood_still: the lease that was compared with the files (see ``rules.claim``)."""
+        with self._catalog.write() as session:
+            before = self._locked_lease(session)
+            if before.lease == Lease():
+                self._make(session)
+                before = self._locked_lease(session)
+            after = rules.claim(before, job_id, stood_still=stood_still)
+            self._write(session, before, _lease_values(after.lease))
+            return Holder(job_id, after.lease.epoch)
+
+    def beat(self, holder: Holder) -> None:
+        self._change(lambda state: rules.beat(state, holder))
+
+    def release(self, holder: Holder) -> None:
+        self._change(lambda state: rules.release(state, holder))
+
+    def _change(self, decide: Callable[[PartitionState], PartitionState]) -> None:
+        with self._catalog.write() as session:
+            before = self._locked_lease(session)
+            self._write(session, before, _lease_values(decide(before).lease))
+
+    # ── announcing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def announce(
+        self, holder: Holder, before: Segment | None, after: Segment, batches: Sequence[Batch]
+    ) -> PartitionState:
+        try:
+            return self._announce(holder, before, after, batches)
+        except IntegrityError:
+            # Another partition has announced one of the batches since it was looked for: now the rule sees it.
+            return self._announce(holder, before, after, batches)
+
+    def _announce(
+        self, holder: Holder, before: Segment | None, after: Segment, batches: Sequence[Batch]
+    ) -> PartitionState:
+        with self._catalog.write() as session:
+            found = self._locked(session)
+            known = _known(session, self._journal, [batch.id for batch in batches])
+            decided = rules.announce(found, holder, before, after, batches, known)
+            if decided is found:
+                return found
+            now = database_ms(session)
+            stored = replace(after, announced_at=now)
+            self._write_end(session, found, decided, begun=before is None)
+            self._write_segment(session, before, stored)
+            if batches:
+                # In one order everywhere: two partitions with the same two batches must not wait for each other.
+                rows = [vars(one) for one in sorted(batches, key=lambda one: one.id)]
+                same = {"journal": self._journal, "announced_at": now}
+                session.execute(insert(JournalBatchRow), [same | row for row in rows])
+            return replace(decided, segment=stored)
+
+    def _write_end(self, session: Session, before: PartitionState, after: PartitionState, *, begun: bool) -> None:
+        values: dict[str, object] = {"end": after.end, "size": after.size}
+        if begun and after.segment is not None:
+            values |= {"newest_epoch": after.segment.epoch, "newest_number": after.segment.number}
+            values["segments"] = JournalPartitionRow.segments + 1
+        self._write(session, before, values)
+
+    def _write_segment(self, session: Session, before: Segment | None, after: Segment) -> None:
+        row = JournalSegmentRow
+        if before is None:
+            session.execute(insert(row).values(journal=self._journal, **vars(after)))
+            return
+        same = (row.journal == self._journal, row.partition == self._number)
+        its = (row.epoch == after.epoch, row.number == after.number, row.length == before.length)
+        changed = ("end", "length", "checksum", "payload", "announced_at", "boundary")
+        values = {name: getattr(after, name) for name in changed}
+        change(session, update(row).where(*same, *its).values(values), 1, "the segment")
+
+    # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _query(self) -> Select[JournalPartitionRow]:
+        row = JournalPartitionRow
+        return select(row).where(row.journal == self._journal, row.partition == self._number)
+
+    def _locked(self, session: Session) -> PartitionState:
+        """Nobody else writes about this partition until the transaction ends."""
+        return self._state(session, self._query().with_for_update())
+
+    def _locked_lease(self, session: Session) -> PartitionState:
+        """As ``_locked``, for who does not look at the newest segment."""
+        row = session.scalar(self._query().with_for_update().execution_options(populate_existing=True))
+        return PartitionState(self._number) if row is None else _to_state(row, None)
+
+    def _state(self, session: Session, query: Select[JournalPartitionRow]) -> PartitionState:
+        row = session.scalar(query.execution_options(populate_existing=True))
+        if row is None:
+            return PartitionState(self._number)
+        if row.newest_epoch is None:
+            return _to_state(row, None)
+        # Only now, behind the lock: what was joined to the row while it was waited for would be out of date.
+        key = (self._journal, self._number, row.newest_epoch, row.newest_number)
+        return _to_state(row, session.get(JournalSegmentRow, key, populate_existing=True))
+
+    def _make(self, session: Session) -> None:
+        """Two may make it at once, and one of them finds it claimed."""
+        dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+        zero = dict.fromkeys(("lease_epoch", "lease_beat", "begin", "end", "size", "segments"), 0)
+        row = dialect.insert(JournalPartitionRow).values(journal=self._journal, partition=self._number, **zero)
+        session.execute(row.on_conflict_do_nothing())
+
+    def _write(self, session: Session, before: PartitionState, values: Mapping[str, object]) -> None:
+        row = JournalPartitionRow
+        same = (row.journal == self._journal, row.partition == self._number)
+        unchanged = (row.lease_epoch == before.lease.epoch, row.lease_beat == before.lease.beat, row.end == before.end)
+        change(session, update(row).where(*same, *unchanged).values(values), 1, "the partition")
+
+
+def _lease_values(lease: Lease) -> Mapping[str, object]:
+    return {"lease_epoch": lease.epoch, "lease_job": lease.job_id, "lease_beat": lease.beat}
+
+
+def _known(session: Session, journal: JournalId, ids: Collection[str]) -> dict[str, Batch]:
+    row = JournalBatchRow
+    columns = (row.id, row.partition, row.first, row.end, row.digest)
+    known: dict[str, Batch] = {}
+    for some in paging.batches(ids, _IDS_AT_ONCE):
+        query = select(*columns).where(row.journal == journal, row.id.in_(some))
+        known |= {found.id: Batch(*found) for found in session.execute(query)}
+    return known
+
+
+def _to_state(row: JournalPartitionRow, newest: JournalSegmentRow | None) -> PartitionState:
+    return PartitionState(
+        partition=row.partition,
+        lease=Lease(row.lease_epoch, row.lease_job, row.lease_beat),
+        begin=row.begin,
+        end=row.end,
+        segment=_to_segment(newest) if newest else None,
+        size=row.size,
+    )
+
+
+def _to_segment(row: JournalSegmentRow) -> Segment:
+    return Segment(
+        partition=row.partition,
+        epoch=row.epoch,
+        number=row.number,
+        first=row.first,
+        end=row.end,
+        length=row.length,
+        checksum=row.checksum,
+        payload=row.payload,
+        announced_at=row.announced_at,
+        low=row.low,
+        boundary=row.boundary,
+    )
