@@ -60,7 +60,7 @@ def push(
                 messages = messages_of_file(opened, line_format.value)
                 pushed = pusher.push_messages(messages, batch=batch, report=told)
         except KeyboardInterrupt:
-            typer.echo(f"interrupted: {told.text} acknowledged, and no others", err=True)
+            typer.echo(f"interrupted: {told.text} acknowledged", err=True)
             raise
     _print(source, pushed, output)
 

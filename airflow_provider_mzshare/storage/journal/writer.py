@@ -20,13 +20,14 @@ from airflow_provider_mzshare.core.journal import rules
 from airflow_provider_mzshare.core.journal.rules import AnnouncedOtherwise, BatchDiffers, DuplicateBatch
 from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
-from airflow_provider_mzshare.errors import CatalogUnreachable, LeaseTaken, LogConflict, MzShareError
+from airflow_provider_mzshare.errors import LeaseTaken, LogConflict, MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.journal.cutting import weight
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, list_epochs
 from airflow_provider_mzshare.storage.journal.tail import Part, Tail
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark, Waiting, WaitingLine
 from airflow_provider_mzshare.storage.journal.write_errors import (
+    AnswerMissing,
     BatchTooLarge,
     NotWritten,
     PreviousNotTaken,
@@ -176,11 +177,11 @@ class JournalWriter:
         except OSError as error:
             self._tail.give_up()
             refuse(taken, NotWritten(self._root, error))
-        except AnnouncedOtherwise as error:
+        except (AnnouncedOtherwise, AnswerMissing) as error:
             refuse(taken, error)
             raise
-        except (CatalogUnreachable, LogConflict) as error:
-            self._tail.give_up()  # Nothing was announced: it was only asked which batches are there.
+        except TransientError as error:
+            self._tail.give_up()  # It was refused, or only asked which batches are there: nothing was announced.
             refuse(taken, error)
         except BaseException as error:
             refuse(taken, error)
