@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Select, and_, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.base import Journals
 from airflow_provider_mzshare.control.catalog.database import batches as paging
 from airflow_provider_mzshare.control.catalog.database.clock import database_ms
 from airflow_provider_mzshare.control.catalog.database.compare_and_set import change
@@ -237,3 +239,8 @@ def _to_segment(row: JournalSegmentRow) -> Segment:
         low=row.low,
         boundary=row.boundary,
     )
+
+
+def journals_of(catalog: Catalog, warehouse: str = "") -> Journals:
+    """The journals of a catalog, for connectors. :param warehouse: where their files are, for who reads them."""
+    return Journals(partial(CatalogJournal, catalog), warehouse)
