@@ -21,6 +21,7 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors.journal.specs import JournalSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
+from airflow_provider_mzshare.control.lifecycle.first_folder import make_first_folder
 from airflow_provider_mzshare.control.lifecycle.partition_choice import Choice
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.core.ids import JournalId, new_job_id
@@ -223,6 +224,7 @@ def open_pusher(
     source = find_source(catalog, name)
     if not isinstance(source.spec, JournalSpec):
         raise NotPushable(source.display, source.spec.kind)
+    make_first_folder(catalog, settings.warehouse, settings.umask)
     store = journals_of(catalog).open(JournalId(source.incarnation))
     lease = min(settings.lease_seconds, LEASE_SECONDS)
     job_id = new_job_id(f"push-{socket.gethostname()}-{os.getpid()}")
