@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.control.lifecycle.holding import ReadHold
     from airflow_provider_mzshare.control.lifecycle.live_decision import Goal
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
+    from airflow_provider_mzshare.control.lifecycle.pushing import Pushed, Pusher
     from airflow_provider_mzshare.control.lifecycle.status_values import SourceStatus, TableStatus
     from airflow_provider_mzshare.control.lifecycle.verified import Verified
     from airflow_provider_mzshare.control.statements.answers import Result
@@ -282,6 +283,33 @@ class MzShare:
         when = _milliseconds(at)
         with hold_table(self._wiring.catalog, table, at=when, name=name, limit=limit, keep=keep, holder=holder) as hold:
             yield hold
+
+    # ── pushing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def push(
+        self, source: str, records: Any, *, batch: str | None = None, partition: int | None = None, wait: float = 30.0
+    ) -> Pushed:
+        """Push records into a source that was made ``FROM JOURNAL``. Returns when all are durable and count, once.
+
+        :param records: an iterable of bytes or texts (values), or of dictionaries with ``value`` and maybe ``key``,
+            ``headers``, ``timestamp``; or an Arrow table of such columns.
+        :param batch: an id of yours: the same records sent again under it are acknowledged, and not taken again.
+        :param partition: of the source; None: the first that nobody else pushes into.
+        :param wait: for how many seconds to wait for it.
+        """
+        with self.pusher(source, partition=partition, wait=wait) as pusher:
+            return pusher.push(records, batch=batch)
+
+    @contextmanager
+    def pusher(self, source: str, *, partition: int | None = None, wait: float = 30.0) -> Iterator[Pusher]:
+        """Hold a partition of a source to push into, from any number of threads: ``pusher.push(records, batch=…)``.
+
+        What threads push at the same time is flushed to the disk together. Errors say what counts and what does not.
+        """
+        from airflow_provider_mzshare.control.lifecycle.pushing import open_pusher
+
+        with open_pusher(self._wiring.catalog, self.settings, source, partition=partition, wait=wait) as pusher:
+            yield pusher
 
     # ── looking and waiting ───────────────────────────────────────────────────────────────────────────────────────────
 

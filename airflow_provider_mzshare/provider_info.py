@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+_OPERATORS = (
+    "operators.backfills",
+    "operators.changes",
+    "operators.checking",
+    "operators.ingestion",
+    "operators.maintenance",
+    "operators.migrations",
+    "operators.push",
+    "operators.reading",
+    "operators.sources",
+    "operators.sql",
+    "operators.swapping",
+    "operators.tables",
+)
+
 
 def get_provider_info() -> dict[str, Any]:
     return {
@@ -11,19 +26,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": "mzshare",
         "description": "Tables from sources: one shared streaming read feeds any number of exact Delta tables.",
         "integrations": [{"integration-name": "mzshare", "tags": ["software"]}],
-        "operators": _modules(
-            "operators.backfills",
-            "operators.changes",
-            "operators.checking",
-            "operators.ingestion",
-            "operators.maintenance",
-            "operators.migrations",
-            "operators.reading",
-            "operators.sources",
-            "operators.sql",
-            "operators.swapping",
-            "operators.tables",
-        ),
+        "operators": _modules(*_OPERATORS),
         "sensors": _modules("sensors.offsets"),
         "hooks": _modules("hooks.mzshare"),
         "triggers": _modules("triggers.offsets", "triggers.tables"),

@@ -26,6 +26,7 @@ from airflow_provider_mzshare.cli import (
     maintain,
     migrate,
     path,
+    push,
     read,
     references,
     sql,
@@ -54,7 +55,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    sql, status, path, references, apps, logs, wait, read, changes, verify, check, maintain, holds, migrate, jars,
+    sql, status, path, references, apps, logs, wait, read, changes, push, verify, check, maintain, holds, migrate, jars,
     catalog, doctor,
 )  # fmt: skip
 for module in COMMANDS:

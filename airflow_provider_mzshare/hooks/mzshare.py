@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,7 @@ from airflow_provider_mzshare.hooks.definitions import source_statement, table_s
 from airflow_provider_mzshare.hooks.failures import raise_if_failed
 
 if TYPE_CHECKING:
+    from airflow_provider_mzshare.control.lifecycle.pushing import Pushed
     from airflow_provider_mzshare.control.lifecycle.verified import Verified
     from airflow_provider_mzshare.control.supervision.maintenance import Maintained
     from airflow_provider_mzshare.control.upgrade.choosing import Wanted
@@ -211,6 +212,22 @@ class MzShareHook(CatalogHook):
         from airflow_provider_mzshare.control.upgrade.executor import run
 
         return run(self.catalog, wanted, how)
+
+    def push(
+        self,
+        source: str,
+        messages: Iterable[pa.RecordBatch],
+        *,
+        batch: str | None = None,
+        partition: int | None = None,
+    ) -> Pushed:
+        """Push messages into a source that was made ``FROM JOURNAL``. Sent again under the same id of a batch, they are
+        not taken again.
+        """
+        from airflow_provider_mzshare.control.lifecycle.pushing import open_pusher
+
+        with open_pusher(self.catalog, self.settings, source, partition=partition) as pusher:
+            return pusher.push_messages(messages, batch=batch)
 
     def read(
         self,

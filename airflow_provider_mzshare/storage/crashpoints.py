@@ -47,6 +47,9 @@ UNINDEXED_LABELS = ("unindexed", "left_unindexed")
 COMPACTION_LABELS = ("compaction_written", "compaction_put")
 """What a compaction of a table with keys passes: its files written, and its entry known to be there."""
 
+JOURNAL_LABELS = ("segment_begun", "segment_written", "segment_flushed", "announced")
+"""What a writer of a journal passes: its file made; messages in it; durable; announced, and not acknowledged yet."""
+
 VARIABLE = "MZSHARE_CRASH"
 
 _passed: Counter[str] = Counter()

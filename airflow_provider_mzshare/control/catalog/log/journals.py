@@ -251,3 +251,8 @@ def _to_segment(row: JournalSegmentRow) -> Segment:
         low=row.low,
         boundary=row.boundary,
     )
+
+
+def journals_of(catalog: Catalog, warehouse: str = "") -> Journals:
+    """The journals of a catalog, for connectors. :param warehouse: where their files are, for who reads them."""
+    return Journals(partial(CatalogJournal, catalog), warehouse)
