@@ -22,6 +22,7 @@ JournalId = NewType("JournalId", str)
 """What an upstream that cannot be read twice has said, written down. ``journal:`` and a random part, which is the name
 of its folder. A source has it as its incarnation."""
 
+_JOURNAL = re.compile(r"journal:[0-9a-f]+")
 _ITEM = re.compile(r"u[1-9][0-9]*")
 
 
@@ -44,6 +45,11 @@ def new_job_id(kind: str) -> JobId:
 
 def new_backfill_id() -> BackfillId:
     return BackfillId(f"b-{secrets.token_hex(4)}")
+
+
+def journal_of(incarnation: str) -> JournalId | None:
+    """The journal of a source that has this incarnation, if it has one."""
+    return JournalId(incarnation) if _JOURNAL.fullmatch(incarnation) else None
 
 
 def new_journal_id() -> JournalId:

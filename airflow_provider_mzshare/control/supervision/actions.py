@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from airflow_provider_mzshare.core.ids import JournalId
+
 
 @dataclass(frozen=True)
 class DroppedTable:
@@ -13,6 +15,15 @@ class DroppedTable:
     name: str
     paths: tuple[str, ...]
     why: str = "it was dropped"
+
+
+@dataclass(frozen=True)
+class DroppedJournal:
+    """The journal of a dropped source: its rows, and its folder in the warehouse."""
+
+    journal: JournalId
+    name: str
+    why: str = "its source was dropped"
 
 
 @dataclass(frozen=True)
@@ -124,6 +135,12 @@ class Wait(Action):
 @dataclass(frozen=True)
 class RemoveTable(Action):
     table: DroppedTable = field(default_factory=lambda: DroppedTable("", "", ()))
+    verb = "remove"
+
+
+@dataclass(frozen=True)
+class RemoveJournal(Action):
+    journal: DroppedJournal = field(default_factory=lambda: DroppedJournal(JournalId(""), ""))
     verb = "remove"
 
 

@@ -11,11 +11,13 @@ from airflow_provider_mzshare.control.supervision.actions import (
     Abandon,
     Action,
     Arm,
+    DroppedJournal,
     DroppedTable,
     GiveUp,
     Isolate,
     Merge,
     Queue,
+    RemoveJournal,
     RemoveTable,
     Start,
     Stop,
@@ -95,6 +97,7 @@ class SourceView:
 class Overview:
     sources: tuple[SourceView, ...] = ()
     dropped: tuple[DroppedTable, ...] = ()
+    journals: tuple[DroppedJournal, ...] = ()
     slots: Slots | None = None
     """None: any number of backfills may run."""
 
@@ -105,6 +108,7 @@ def plan(overview: Overview, *, at_once: bool = False) -> list[Action]:
     for source in overview.sources:
         actions += _plan_source(source, at_once)
     actions += [RemoveTable(t.name, t.why, t) for t in overview.dropped]
+    actions += [RemoveJournal(j.name, j.why, j) for j in overview.journals]
     return actions if overview.slots is None else share_out(actions, overview.slots)
 
 

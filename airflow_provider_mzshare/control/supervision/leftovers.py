@@ -8,12 +8,15 @@ from collections.abc import Iterable
 from sqlalchemy import ColumnElement, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
+from airflow_provider_mzshare.control.catalog.database.journal_models import JournalPartitionRow
 from airflow_provider_mzshare.control.catalog.database.models import (
     BackfillTableRow,
     CollectionRow,
+    ItemRow,
     JobRow,
     MembershipRow,
     ReplacementRow,
+    SourceRow,
     SwapRow,
     TableRow,
     TickRow,
@@ -21,8 +24,11 @@ from airflow_provider_mzshare.control.catalog.database.models import (
 from airflow_provider_mzshare.control.catalog.jobs import ACTIVE
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.sql.names import QualifiedName
-from airflow_provider_mzshare.control.supervision.actions import DroppedTable
-from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.control.supervision.actions import DroppedJournal, DroppedTable
+from airflow_provider_mzshare.core.ids import ItemId, JournalId, journal_of
+
+WRITER_ENDS_MS = 3_600_000
+"""A writer is fenced when its source is dropped. One that has come back since is not waited for any longer."""
 
 _DROPPED, _UNUSED = "it was dropped", "nobody can read its generation {} any more"
 
@@ -39,6 +45,33 @@ def find_leftovers(session: Session, folders: frozenset[str], only: ItemId | Non
     return tuple(
         DroppedTable(table_id, str(QualifiedName(*items.get_table_item(session, table_id).name)), tuple(kept), why)
         for (table_id, why), kept in sorted(paths.items())
+    )
+
+
+def find_journals(
+    session: Session, folders: frozenset[JournalId], now: int, only: ItemId | None = None
+) -> tuple[DroppedJournal, ...]:
+    """Journals of dropped sources that no app reads and nobody writes. A folder that no source has is left alone.
+
+    :param folders: the journals that have one in the warehouse. Others may have rows.
+    """
+    reads = exists().where(JobRow.source_id == SourceRow.id, JobRow.state.in_(ACTIVE))
+    of_it = JournalPartitionRow.journal == SourceRow.incarnation
+    writes = and_(
+        ItemRow.dropped_at > now - WRITER_ENDS_MS, exists().where(of_it, JournalPartitionRow.lease_job.is_not(None))
+    )
+    columns = select(SourceRow.id, SourceRow.incarnation, exists().where(of_it).label("has_rows"))
+    query = columns.join(ItemRow, ItemRow.id == SourceRow.id).where(SourceRow.status == "dropped", ~reads, ~writes)
+    if only is not None:
+        query = query.where(SourceRow.id == only)
+    found = [
+        (source_id, journal)
+        for source_id, incarnation, has_rows in session.execute(query.order_by(SourceRow.id))
+        if (journal := journal_of(incarnation)) is not None and (has_rows or journal in folders)
+    ]
+    return tuple(
+        DroppedJournal(journal, str(QualifiedName(*items.get_source_item(session, source_id).name)))
+        for source_id, journal in found
     )
 
 

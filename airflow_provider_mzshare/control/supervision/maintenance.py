@@ -1,8 +1,8 @@
 """What is done now and then: ``since`` follows retention, what it has passed is removed, small files are merged.
 
-Read holds whose holders are not heard of any more are dropped, and the history of statuses is pruned. Compaction
-belongs to whoever writes a table: it is only asked for here. Nothing is removed that a read which began within the last
-hour could need.
+Read holds whose holders are not heard of any more are dropped, the history of statuses is pruned, and files of journals
+that count for nothing are removed. Compaction belongs to whoever writes a table: it is only asked for here. Nothing is
+removed that a read which began within the last hour could need.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, SourceRow, SwapRow, TableRow
+from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
 from airflow_provider_mzshare.control.catalog.log.retention import advance_since
 from airflow_provider_mzshare.control.catalog.log.status_history import prune_history
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.flags import retention_ms
 from airflow_provider_mzshare.control.catalog.objects.hold_rows import prune_holds, standing_holds
 from airflow_provider_mzshare.control.catalog.queries.reads import version_at
-from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.control.supervision.journal_upkeep import Swept, remove_trimmed, sweep
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId, journal_of
 from airflow_provider_mzshare.core.ticklog.holds import Hold, oldest
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.storage.collections.collection import Collection, collection_exists
@@ -34,7 +36,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 @dataclass(frozen=True)
 class Maintained:
-    """What was done for one table. ``trouble`` says why it failed; the other tables were still done."""
+    """What was done for one table or journal. ``trouble`` says why it failed; the other ones were still done."""
 
     table: str
     since: int
@@ -77,6 +79,7 @@ def maintain(
     for source in sources:
         due = _prepare(catalog, source.id, now, round(grace.total_seconds() * 1000), dry_run)
         done += [_expire(one, warehouse, now, dry_run, grace) for one in due]
+        done += _tidy_journal(catalog, source, warehouse, now, grace, dry_run)
     if not dry_run:
         with catalog.write() as session:
             before = now - retention_ms(session)
@@ -140,6 +143,23 @@ def _expire(due: _Due, warehouse: str, now: int, dry_run: bool, grace: timedelta
             return replace(done, trouble=error.line if isinstance(error, MzShareError) else str(error))
         done = _added(done, gone)
     return done
+
+
+def _tidy_journal(
+    catalog: Catalog, source: items.SourceItem, warehouse: str, now: int, grace: timedelta, dry_run: bool
+) -> list[Maintained]:
+    """Nothing where nothing was to be done."""
+    if (journal := journal_of(source.incarnation)) is None:
+        return []
+    done, at = Maintained(f"journal of {source.display}", 0), datetime.fromtimestamp(now / 1000, timezone.utc)
+    store = CatalogJournal(catalog, journal)
+    try:
+        trimmed = Swept() if dry_run else remove_trimmed(store, warehouse, grace=grace)
+        swept = sweep(store, warehouse, now=at, dry_run=dry_run)
+    except (MzShareError, OSError) as error:
+        return [replace(done, trouble=error.line if isinstance(error, MzShareError) else str(error))]
+    files = len(swept.files) + len(trimmed.files)
+    return [replace(done, data_files=files, bytes=swept.bytes + trimmed.bytes)] if files else []
 
 
 def _added(done: Maintained, gone: Expiry) -> Maintained:

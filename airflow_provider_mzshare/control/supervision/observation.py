@@ -30,11 +30,11 @@ from airflow_provider_mzshare.control.supervision.decisions import (
     Process,
     SourceView,
 )
-from airflow_provider_mzshare.control.supervision.leftovers import find_leftovers
+from airflow_provider_mzshare.control.supervision.leftovers import find_journals, find_leftovers
 from airflow_provider_mzshare.control.supervision.queue_rules import Slots
 from airflow_provider_mzshare.control.supervision.runs import run_of
 from airflow_provider_mzshare.control.supervision.starter import backfill_limit
-from airflow_provider_mzshare.control.supervision.warehouse import collection_folders
+from airflow_provider_mzshare.control.supervision.warehouse import collection_folders, journal_folders
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, is_item_id
 from airflow_provider_mzshare.core.ticklog import backfill_rules
 from airflow_provider_mzshare.core.ticklog.state import Lease
@@ -92,18 +92,22 @@ class Observer:
         return bool(self._silent)
 
     def look(self, only: ItemId | None = None) -> Overview:
-        folders = collection_folders(self._settings.warehouse)
+        folders, journals = collection_folders(self._settings.warehouse), journal_folders(self._settings.warehouse)
         try:
             with self._catalog.read() as session:
                 found = [_source(session, source_id) for source_id in self._source_ids(session, only)]
-                dropped = find_leftovers(session, folders, only)
+                dropped, left = (
+                    find_leftovers(session, folders, only),
+                    find_journals(session, journals, wall_ms(), only),
+                )
                 slots = self._slots(session)
         except TransientError:
             # No app could send a heartbeat while the catalog was away: each gets its whole time-to-live again.
             self._hearts.clear()
             self._silent.clear()
             raise
-        return Overview(sources=tuple(self._view(source) for source in found), dropped=dropped, slots=slots)
+        views = tuple(self._view(source) for source in found)
+        return Overview(sources=views, dropped=dropped, journals=left, slots=slots)
 
     def _slots(self, session: Session) -> Slots:
         queued = tuple((one.since, str(one.backfill_id)) for one in queue(session))

@@ -20,6 +20,7 @@ from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.log.backfills import find_backfill
 from airflow_provider_mzshare.control.catalog.log.leases import give_up_lease
 from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.journal_rows import forget_journal
 from airflow_provider_mzshare.control.supervision.actions import (
     Abandon,
     Action,
@@ -28,6 +29,7 @@ from airflow_provider_mzshare.control.supervision.actions import (
     Isolate,
     Merge,
     Queue,
+    RemoveJournal,
     RemoveTable,
     Start,
     Stop,
@@ -38,7 +40,11 @@ from airflow_provider_mzshare.control.supervision.observation import MAX_LAG, Ob
 from airflow_provider_mzshare.control.supervision.runs import Run, run_of
 from airflow_provider_mzshare.control.supervision.starter import Starter
 from airflow_provider_mzshare.control.supervision.unwatched import Unwatched
-from airflow_provider_mzshare.control.supervision.warehouse import remove_collection, remove_folder
+from airflow_provider_mzshare.control.supervision.warehouse import (
+    remove_collection,
+    remove_folder,
+    remove_journal,
+)
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError
 from airflow_provider_mzshare.settings import Settings
@@ -182,10 +188,8 @@ class Reconciler:
             return self._give_up(JobId(action.job_id), action.why)
         if isinstance(action, Tidy):
             return self._tidy(JobId(action.job_id), action.whole)
-        if isinstance(action, RemoveTable):
-            for path in action.table.paths:
-                remove_collection(self._settings.warehouse, path)
-            return f"{len(action.table.paths)} folders"
+        if isinstance(action, RemoveTable | RemoveJournal):
+            return self._remove(action)
         return action.why
 
     def _arm(self, source_id: ItemId) -> str:
@@ -208,6 +212,18 @@ class Reconciler:
                 became = f"stalled: {reason}"
             names = ", ".join(items.get_table_item(session, table_id).display for table_id in tables)
         return f"{names}: {became}" if names else "it has ended, or was started again"
+
+    def _remove(self, action: RemoveTable | RemoveJournal) -> str:
+        warehouse = self._settings.warehouse
+        if isinstance(action, RemoveTable):
+            for path in action.table.paths:
+                remove_collection(warehouse, path)
+            return f"{len(action.table.paths)} folders"
+        # Rows first: a writer that is still alive is fenced. What it writes meanwhile, the next look finds.
+        with self._catalog.write() as session:
+            forget_journal(session, action.journal.journal)
+        remove_journal(warehouse, action.journal.journal)
+        return "its journal"
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -163,7 +163,7 @@ def _check_made(state: PartitionState, holder: Holder, before: Segment | None, a
         raise BadAnnouncement(state.partition, f"segment {after.number} cannot be from {after.first} to {after.end}")
     if before is None:
         return
-    if _start(before) != _start(after):
+    if _start(before) != _start(after) or (before.low is not None and after.low != before.low):
         raise BadAnnouncement(state.partition, f"segment {after.number} does not go on with segment {before.number}")
     if after.end < before.end or after.length < before.length or after.payload < before.payload:
         raise BadAnnouncement(
@@ -171,8 +171,8 @@ def _check_made(state: PartitionState, holder: Holder, before: Segment | None, a
         )
 
 
-def _start(segment: Segment) -> tuple[int | None, ...]:
-    return segment.partition, segment.epoch, segment.number, segment.first, segment.low
+def _start(segment: Segment) -> tuple[int, ...]:
+    return segment.partition, segment.epoch, segment.number, segment.first
 
 
 def _check_believed(state: PartitionState, before: Segment | None, after: Segment) -> None:

@@ -20,6 +20,7 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import (
     next_item_id,
     retire_item,
 )
+from airflow_provider_mzshare.control.catalog.objects.journal_rows import fence_writers
 from airflow_provider_mzshare.control.catalog.objects.lookup import (
     Item,
     ProgressItem,
@@ -40,7 +41,7 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import (
 )
 from airflow_provider_mzshare.control.catalog.objects.table_rows import NewTable, add_tables, remove_tables
 from airflow_provider_mzshare.control.catalog.objects.table_specs import change_spec
-from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ids import ItemId, journal_of
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings, SourceSpec, Spec, TableSpec
 from airflow_provider_mzshare.core.ticklog import arrival_plans
@@ -219,9 +220,10 @@ def drop_tables(session: Session, table_ids: Sequence[ItemId]) -> None:
 
 
 def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -> Sequence[TableItem]:
-    """Its app is fenced at its next step. Its tables are dropped too, and returned, or the drop is refused."""
+    """Its app is fenced at its next step, and so are the writers of its journal. Its tables are dropped too, and
+    returned, or the drop is refused."""
     lock_namespace(session)
-    if get_source(session, source_id).status == "dropped":
+    if (source := get_source(session, source_id)).status == "dropped":
         raise UnknownItem("source", source_id)
     lock_source(session, source_id)
     tables = list_tables(session, source_id)
@@ -232,5 +234,7 @@ def drop_source(session: Session, source_id: ItemId, *, cascade: bool = False) -
         update(SourceRow).where(SourceRow.id == source_id).values(status="dropped", desired="stopped"),
         execution_options=_NO_SYNC,
     )
+    if (journal := journal_of(source.incarnation)) is not None:
+        fence_writers(session, journal)
     retire_item(session, source_id)
     return tables

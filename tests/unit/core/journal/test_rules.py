@@ -40,6 +40,15 @@ def test_a_segment_begins_and_grows() -> None:
     assert rules.announce(grown, ME, None, second, [], {}).size == 170
 
 
+def test_a_boundary_moves_without_a_message_and_the_first_message_comes_later() -> None:
+    empty = replace(FIRST, end=0, length=20, payload=0, boundary=70)
+    state = rules.announce(MINE, ME, None, empty, [], {})
+    moved = replace(empty, boundary=80)
+    state = rules.announce(state, ME, empty, moved, [], {})
+    assert (state.end, state.size, state.segment) == (0, 20, moved)
+    assert rules.announce(state, ME, moved, replace(FIRST, low=85, boundary=90), [], {}).end == 10
+
+
 def test_the_same_again_changes_nothing() -> None:
     state = at(MORE)
     assert rules.announce(state, ME, FIRST, MORE, [BATCH], {"b": BATCH}) is state, "whenever it was announced"
@@ -79,6 +88,7 @@ def test_a_successor_begins_at_the_announced_end_in_a_file_of_its_own() -> None:
         (FIRST, replace(FIRST, length=90), MORE, AnnouncedOtherwise, "at 100 bytes"),
         (FIRST, replace(FIRST, checksum=6), MORE, AnnouncedOtherwise, "its newest segment is 1"),
         (FIRST, FIRST, replace(FIRST, number=2, end=15, length=150), BadAnnouncement, "does not go on with"),
+        (replace(FIRST, low=4), replace(FIRST, low=4), replace(MORE, low=5), BadAnnouncement, "does not go on with"),
         (FIRST, FIRST, replace(FIRST, end=9), BadAnnouncement, "cannot shrink to 9"),
         (FIRST, FIRST, replace(FIRST, length=99), BadAnnouncement, "cannot shrink"),
         (FIRST, FIRST, replace(MORE, partition=1), BadAnnouncement, "cannot write the file of partition 1"),

@@ -1,0 +1,84 @@
+"""Removes files of journals that nobody reads: what was trimmed a while ago, and what was never announced.
+
+A writer dies before it announces, or abandons a file whose messages were refused. Nothing is removed that is younger
+than a day, that the present epoch may still announce, or of which the catalog does not know what it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import pyarrow.fs as pafs
+
+from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
+from airflow_provider_mzshare.core.journal.state import PartitionState, Segment, path_of
+from airflow_provider_mzshare.storage.collections.expiry import GRACE, MIN_AGE_UNNAMED
+from airflow_provider_mzshare.storage.collections.log import open_filesystem
+from airflow_provider_mzshare.storage.journal.segment_file import list_segments, remove_segment
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What was removed, or in a dry run would be."""
+
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+
+
+def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE) -> Swept:
+    """The first run after a trim notes it, a later one removes: files first, so that none is left without a row.
+
+    :param grace: how long a read may take.
+    """
+    gone: list[Segment] = []
+    for state in journal.partitions():
+        partition = journal.partition(state.partition)
+        if unread := partition.unread(grace_ms=round(grace.total_seconds() * 1000)):
+            for segment in unread:
+                remove_segment(warehouse, path_of(journal.journal, segment))
+            partition.forget(unread)
+            gone += unread
+    return Swept(tuple(path_of(journal.journal, one) for one in gone), sum(one.length for one in gone))
+
+
+def sweep(
+    journal: CatalogJournal,
+    warehouse: str,
+    *,
+    now: datetime,
+    min_age: timedelta = MIN_AGE_UNNAMED,
+    dry_run: bool = False,
+) -> Swept:
+    """:param now: an aware time; ages are taken against storage's own times."""
+    files: list[pafs.FileInfo] = []
+    for state in journal.partitions():
+        paths = _unnamed(journal, warehouse, state)
+        files += [info for info in _infos(warehouse, paths) if info.mtime is not None and now - info.mtime >= min_age]
+    if not dry_run:
+        for info in files:
+            remove_segment(warehouse, info.path)
+    return Swept(tuple(info.path for info in files), sum(info.size or 0 for info in files))
+
+
+def _unnamed(journal: CatalogJournal, warehouse: str, state: PartitionState) -> list[str]:
+    """Files of finished epochs that no row names: nobody can announce them any more.
+
+    The catalog is asked after the epochs were known as finished: its rows of these are final.
+    """
+    present = list_segments(warehouse, journal.journal, state.partition)
+    if any(epoch > state.lease.epoch for epoch, _number in present):
+        return []  # The catalog is behind: these files may be all that is left of what was acknowledged.
+    finished = [one for one in present if one[0] < state.lease.epoch]
+    named = journal.names(state.partition) if finished else frozenset()
+    return [path_of(journal.journal, _segment(state.partition, *one)) for one in finished if one not in named]
+
+
+def _segment(partition: int, epoch: int, number: int) -> Segment:
+    return Segment(partition, epoch, number, 0, 0, 0, 0, 0)
+
+
+def _infos(warehouse: str, paths: list[str]) -> list[pafs.FileInfo]:
+    """Of those that are still there."""
+    found = open_filesystem(warehouse).get_file_info(paths) if paths else []
+    return [info for info in found if info.type == pafs.FileType.File]
