@@ -14,19 +14,17 @@ from airflow_provider_mzshare.operators.base import MzShareOperator
 
 TASK_BATCH = "airflow {{ ti.dag_id }} {{ ti.run_id }} {{ ti.task_id }} {{ ti.map_index }}"
 
-Produce = Callable[[Context], Iterable[Any]]
-
 
 class PushOperator(MzShareOperator):
     """Push records into a source that was made ``FROM JOURNAL``. They are durable, and count once, when the task ends.
 
     A retry, and a task that is cleared, takes nothing twice: the records are sent under an id of their own, and under
-    the same id they have to be the same. Give ``records`` or ``file``.
+    the same id they have to be the same. Give ``records``, ``produce`` or ``file``.
 
     :param source: the source's name. (templated)
     :param records: an iterable of bytes or texts (values), or of dictionaries with ``value`` and maybe ``key``,
-        ``headers``, ``timestamp``; an Arrow table of such columns; what another task has returned; or a function that
-        is called with the context, and returns one of these. (templated)
+        ``headers``, ``timestamp``; an Arrow table of such columns; or what another task has returned. (templated)
+    :param produce: a function that is called with the context, and returns such records.
     :param file: one record a line; a path, or a URI of an object store. (templated)
     :param file_format: ``lines``: a line is a value. ``jsonl``: it is an object of key, value, headers and timestamp.
     :param batch: the id; the default is the task's in this run of its DAG. None: without one, so a retry may take
@@ -43,7 +41,8 @@ class PushOperator(MzShareOperator):
         self,
         *,
         source: str,
-        records: Iterable[Any] | Produce | None = None,
+        records: Iterable[Any] | None = None,
+        produce: Callable[[Context], Iterable[Any]] | None = None,
         file: str | None = None,
         file_format: Literal["lines", "jsonl"] = "lines",
         batch: str | None = TASK_BATCH,
@@ -51,7 +50,8 @@ class PushOperator(MzShareOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.source, self.records, self.file, self.file_format = source, records, file, file_format
+        self.source, self.records, self.produce = source, records, produce
+        self.file, self.file_format = file, file_format
         self.batch, self.partition = batch, partition
 
     def perform(self, context: Context) -> dict[str, Any]:
@@ -60,9 +60,9 @@ class PushOperator(MzShareOperator):
         """
         from airflow_provider_mzshare.hooks.pushing import messages, partition_number
 
-        if (self.records is None) == (self.file is None):
-            raise TerminalError("give records or file, one of them")
-        records = self.records(context) if callable(self.records) else self.records
+        if sum(given is not None for given in (self.records, self.produce, self.file)) != 1:
+            raise TerminalError("give records, produce or file, one of them")
+        records = self.produce(context) if self.produce else self.records
         with messages(records, self.file, self.file_format) as found:
             pushed = self.hook.push(
                 self.source, found, batch=self.batch or None, partition=partition_number(self.partition)
@@ -70,4 +70,4 @@ class PushOperator(MzShareOperator):
         self.log.info(
             "%d messages are in source %s, %d of them were before", pushed.messages, self.source, pushed.repeated
         )
-        return asdict(pushed)
+        return {**asdict(pushed), "ranges": [asdict(one) for one in pushed.ranges]}

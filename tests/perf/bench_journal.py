@@ -1,8 +1,9 @@
-"""Journals: reading announced segments against reading the same files as they lie.
+"""Journals: pushing with and without a flush for each message; reading segments against reading the files as they lie.
 
 ``read`` does it from the disk, whose cache is told to forget the files before each run, and from the cache. Both read
 files to their end, one after the other; ours also checks, decompresses and gives Arrow batches. ``payload`` is keys and
-values before compression. Run by hand: ``python -m tests.perf.bench_journal read [MiB of payload]``.
+values before compression. ``push``: see ``journal_pushing``. Run by hand:
+``python -m tests.perf.bench_journal read [MiB of payload]``, ``… push [seconds of each run]``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from airflow_provider_mzshare.core.ids import new_journal_id
 from airflow_provider_mzshare.journal.messages import MESSAGES
 from airflow_provider_mzshare.journal.reading import Extent, read
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentFile
+from tests.perf.journal_pushing import push_throughput
 
 MB = 1 << 20
 ROUNDS = 5
@@ -144,10 +146,13 @@ def _read_ours(extents: Sequence[Extent]) -> None:
 
 
 def main(words: Sequence[str]) -> None:
-    commands = {"read": read_throughput}
-    if not words or words[0] not in commands:
-        raise SystemExit(f"say one of: {', '.join(commands)}")
-    commands[words[0]](*(int(float(word) * MB) for word in words[1:]))
+    match words:
+        case ["read", *more]:
+            read_throughput(*(int(float(word) * MB) for word in more))
+        case ["push", *more]:
+            push_throughput(*map(float, more))
+        case _:
+            raise SystemExit("say one of: read, push")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,12 +22,14 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors.journal.specs import JournalSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
-from airflow_provider_mzshare.control.lifecycle.first_folder import make_first_folder
+from airflow_provider_mzshare.control.catalog.queries.warehouse_use import is_used
 from airflow_provider_mzshare.control.lifecycle.partition_choice import Choice
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.core.ids import JournalId, new_job_id
 from airflow_provider_mzshare.errors import Fenced, MzShareError, TerminalError, TransientError
+from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
+from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.journal.cutting import cut, digest, stamped
 from airflow_provider_mzshare.storage.journal.records import messages_of
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark
@@ -212,6 +215,17 @@ class _Sending:
         self._report(self.pushed.messages)
 
 
+def _make_warehouse(catalog: Catalog, settings: Settings) -> None:
+    """A new home has none before somebody writes. One that was used and is not there is on a disk that is away."""
+    path = local_path(settings.warehouse)
+    if path is None or os.path.isdir(path):
+        return
+    with catalog.read() as session:
+        if is_used(session):
+            return
+    make_folder(Path(path), settings.umask)
+
+
 @contextmanager
 def open_pusher(
     catalog: Catalog, settings: Settings, name: str, *, partition: int | None = None, wait: float = WAIT_SECONDS
@@ -224,7 +238,7 @@ def open_pusher(
     source = find_source(catalog, name)
     if not isinstance(source.spec, JournalSpec):
         raise NotPushable(source.display, source.spec.kind)
-    make_first_folder(catalog, settings.warehouse, settings.umask)
+    _make_warehouse(catalog, settings)
     store = journals_of(catalog).open(JournalId(source.incarnation))
     lease = min(settings.lease_seconds, LEASE_SECONDS)
     job_id = new_job_id(f"push-{socket.gethostname()}-{os.getpid()}")
