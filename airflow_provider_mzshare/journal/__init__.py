@@ -1,1 +1,1 @@
-"""The files of journals: what segments look like, and how they are read. It travels to Spark's executors."""
+"""The files of journals: what segments look like, and how they are read. This travels to Spark's executors."""

@@ -12,11 +12,21 @@ from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
+from sqlalchemy import update
+
 from airflow_provider_mzshare.connectors.base import Connector, Journals
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.journal_models import JournalPartitionRow
+from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
+from airflow_provider_mzshare.core.ids import JournalId, new_job_id, new_journal_id
 from airflow_provider_mzshare.core.specs import SourceSpec
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.storage.journal.cutting import stamped
+from airflow_provider_mzshare.storage.journal.records import messages_of
+from airflow_provider_mzshare.storage.journal.writer import JournalWriter, claim_partition
+from tests.support.catalog import new_sqlite
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
 
 PARTITIONS = 2
@@ -161,7 +171,62 @@ class NumberedLinesRig(Rig):
         return CONNECTORS.get("numbered_lines").spec(folder=str(self.folder / "nowhere")), None
 
 
-RIGS: dict[str, Any] = {"kafka": KafkaRig, "load_generator": LoadGeneratorRig, "numbered_lines": NumberedLinesRig}
+class JournalRig(Rig):
+    can_lose = True
+
+    def __init__(self, server: Servers, folder: Path) -> None:
+        self._folder = folder / f"warehouse-{uuid4().hex[:6]}"
+        self._folder.mkdir()
+        self._catalog = Catalog(new_sqlite(folder / f"{self._folder.name}.db"))
+        self._journal = new_journal_id()
+        self._made = 0
+
+    def spec(self) -> SourceSpec:
+        return CONNECTORS.get("journal").spec(partitions=PARTITIONS)
+
+    def connection(self) -> None:
+        return None
+
+    def journals(self) -> Journals:
+        def opened(journal: JournalId) -> CatalogJournal:
+            # One that is made anew is looked at before it is filled.
+            self._journal = journal
+            return CatalogJournal(self._catalog, journal)
+
+        return Journals(opened, str(self._folder))
+
+    def fill(self, count: int) -> None:
+        store = CatalogJournal(self._catalog, self._journal)
+        numbers = range(self._made, self._made + count)
+        records = [{"key": b"k", "value": json.dumps({"n": number}).encode()} for number in numbers]
+        for partition in range(PARTITIONS):
+            holder = claim_partition(store, str(self._folder), partition, new_job_id("push"))
+            with JournalWriter(store, str(self._folder), partition, holder, heartbeat_seconds=5) as writer:
+                for messages in messages_of(records):
+                    writer.append(stamped(messages, time.time_ns() // 1_000)).result(30)
+        self._made += count
+
+    def lose(self, count: int) -> None:
+        """As retention does it, by whole segments: each fill has one."""
+        with self._catalog.write() as session:
+            first = update(JournalPartitionRow).where(
+                JournalPartitionRow.journal == self._journal, JournalPartitionRow.partition == 0
+            )
+            session.execute(first.values(begin=count))
+
+    def make_anew(self) -> None:
+        """Whoever opens it without an incarnation begins another journal."""
+
+    def nowhere(self) -> None:
+        return None
+
+
+RIGS: dict[str, Any] = {
+    "journal": JournalRig,
+    "kafka": KafkaRig,
+    "load_generator": LoadGeneratorRig,
+    "numbered_lines": NumberedLinesRig,
+}
 
 
 @contextmanager

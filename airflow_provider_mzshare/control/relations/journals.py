@@ -10,7 +10,10 @@ _OF_PARTITION = "s.journal = p.journal AND s.partition = p.partition"
 
 def _journals(d: Dialect) -> str:
     """The oldest and the newest segment are looked up: their number does not count."""
-    oldest = f"SELECT s.announced_at FROM journal_segments AS s WHERE {_OF_PARTITION} ORDER BY s.first LIMIT 1"
+    oldest = (
+        f"SELECT s.announced_at FROM journal_segments AS s WHERE {_OF_PARTITION} "
+        'AND s.first >= p."begin" ORDER BY s.first LIMIT 1'
+    )
     newest = (
         f"SELECT s.announced_at FROM journal_segments AS s WHERE {_OF_PARTITION} "
         "AND s.epoch = p.newest_epoch AND s.number = p.newest_number"

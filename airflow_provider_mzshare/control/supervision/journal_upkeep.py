@@ -1,4 +1,4 @@
-"""Removes files of journals that nobody can ever read: what was written and never announced.
+"""Removes files of journals that nobody reads: what was trimmed a while ago, and what was never announced.
 
 A writer dies before it announces, or abandons a file whose messages were refused. Nothing is removed that is younger
 than a day, that the present epoch may still announce, or of which the catalog does not know what it is.
@@ -13,7 +13,7 @@ import pyarrow.fs as pafs
 
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
 from airflow_provider_mzshare.core.journal.state import PartitionState, Segment, path_of
-from airflow_provider_mzshare.storage.collections.expiry import MIN_AGE_UNNAMED
+from airflow_provider_mzshare.storage.collections.expiry import GRACE, MIN_AGE_UNNAMED
 from airflow_provider_mzshare.storage.collections.log import open_filesystem
 from airflow_provider_mzshare.storage.journal.segment_file import list_segments, remove_segment
 
@@ -24,6 +24,22 @@ class Swept:
 
     files: tuple[str, ...] = ()
     bytes: int = 0
+
+
+def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE) -> Swept:
+    """The first run after a trim notes it, a later one removes: files first, so that none is left without a row.
+
+    :param grace: how long a read may take.
+    """
+    gone: list[Segment] = []
+    for state in journal.partitions():
+        partition = journal.partition(state.partition)
+        if unread := partition.unread(grace_ms=round(grace.total_seconds() * 1000)):
+            for segment in unread:
+                remove_segment(warehouse, path_of(journal.journal, segment))
+            partition.forget(unread)
+            gone += unread
+    return Swept(tuple(path_of(journal.journal, one) for one in gone), sum(one.length for one in gone))
 
 
 def sweep(

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.flags import retention_ms
 from airflow_provider_mzshare.control.catalog.objects.hold_rows import prune_holds, standing_holds
 from airflow_provider_mzshare.control.catalog.queries.reads import version_at
-from airflow_provider_mzshare.control.supervision.journal_upkeep import sweep
+from airflow_provider_mzshare.control.supervision.journal_upkeep import Swept, remove_trimmed, sweep
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, journal_of
 from airflow_provider_mzshare.core.ticklog.holds import Hold, oldest
 from airflow_provider_mzshare.errors import MzShareError
@@ -79,7 +79,7 @@ def maintain(
     for source in sources:
         due = _prepare(catalog, source.id, now, round(grace.total_seconds() * 1000), dry_run)
         done += [_expire(one, warehouse, now, dry_run, grace) for one in due]
-        done += _sweep(catalog, source, warehouse, now, dry_run)
+        done += _tidy_journal(catalog, source, warehouse, now, grace, dry_run)
     if not dry_run:
         with catalog.write() as session:
             before = now - retention_ms(session)
@@ -145,16 +145,21 @@ def _expire(due: _Due, warehouse: str, now: int, dry_run: bool, grace: timedelta
     return done
 
 
-def _sweep(catalog: Catalog, source: items.SourceItem, warehouse: str, now: int, dry_run: bool) -> list[Maintained]:
+def _tidy_journal(
+    catalog: Catalog, source: items.SourceItem, warehouse: str, now: int, grace: timedelta, dry_run: bool
+) -> list[Maintained]:
     """Nothing where nothing was to be done."""
     if (journal := journal_of(source.incarnation)) is None:
         return []
     done, at = Maintained(f"journal of {source.display}", 0), datetime.fromtimestamp(now / 1000, timezone.utc)
+    store = CatalogJournal(catalog, journal)
     try:
-        swept = sweep(CatalogJournal(catalog, journal), warehouse, now=at, dry_run=dry_run)
+        trimmed = Swept() if dry_run else remove_trimmed(store, warehouse, grace=grace)
+        swept = sweep(store, warehouse, now=at, dry_run=dry_run)
     except (MzShareError, OSError) as error:
         return [replace(done, trouble=error.line if isinstance(error, MzShareError) else str(error))]
-    return [replace(done, data_files=len(swept.files), bytes=swept.bytes)] if swept.files else []
+    files = len(swept.files) + len(trimmed.files)
+    return [replace(done, data_files=files, bytes=swept.bytes + trimmed.bytes)] if files else []
 
 
 def _added(done: Maintained, gone: Expiry) -> Maintained:

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.catalog.database.journal_models import (
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
 from airflow_provider_mzshare.control.catalog.objects import items
-from airflow_provider_mzshare.control.supervision.journal_upkeep import sweep
+from airflow_provider_mzshare.control.supervision.journal_upkeep import remove_trimmed, sweep
 from airflow_provider_mzshare.control.supervision.leftovers import find_journals
 from airflow_provider_mzshare.control.supervision.maintenance import Maintained, maintain
 from airflow_provider_mzshare.control.supervision.reconciler import Reconciler
@@ -246,3 +246,49 @@ def test_a_writer_that_came_back_and_died_is_not_waited_for_for_ever(home: Home)
         session.execute(update(ItemRow).where(ItemRow.id == source_id).values(dropped_at=wall_ms() - 3_700_000))
     assert home.reconcile() == [("remove", "public.s", True)]
     assert written.rows() == 0
+
+
+# ── what was trimmed ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_trimmed_goes_after_the_grace(home: Home) -> None:
+    _, written = home.source()
+    segments = [written.segment(1, number) for number in (1, 2, 3)]
+    partition = written.store.partition(0)
+    assert home.maintain() == []
+    size = partition.load().size
+    assert partition.trim(5).begin == 3, "whole segments"
+    assert written.names() == {_name(one) for one in segments}
+
+    none, hour = timedelta(0), timedelta(hours=1)
+    assert remove_trimmed(written.store, str(home.root), grace=none).files == (), "it is only noted"
+    assert remove_trimmed(written.store, str(home.root), grace=hour).files == ()
+    assert partition.trim(99).begin == 6, "never the newest"
+    swept = remove_trimmed(written.store, str(home.root), grace=none)
+    assert swept.files == (path_of(written.journal, segments[0]),), "what was noted a while ago"
+    assert written.names() == {_name(one) for one in segments[1:]}
+    state = partition.load()
+    assert (state.begin, state.end, state.size) == (6, 9, size - segments[0].length)
+    assert [one.number for one in written.store.segments(0, 0, 99)] == [2, 3]
+
+    assert len(remove_trimmed(written.store, str(home.root), grace=none).files) == 1
+    assert written.names() == {_name(segments[2])}
+    assert partition.load().size == segments[2].length
+    assert remove_trimmed(written.store, str(home.root), grace=none).files == ()
+    written.segment(1, 4)
+    assert partition.load().begin == 6
+    assert [one.number for one in written.store.segments(0, 6, 99)] == [3, 4]
+
+
+def test_a_removal_that_was_killed_is_finished_by_the_next(home: Home) -> None:
+    _, written = home.source()
+    first, *_ = [written.segment(1, number) for number in (1, 2)]
+    partition = written.store.partition(0)
+    partition.trim(3)
+    partition.unread(grace_ms=0)
+    (home.root / path_of(written.journal, first)).unlink()
+    for _ in range(2):  # It found them, and died.
+        assert [one.number for one in partition.unread(grace_ms=0)] == [1]
+    assert len(remove_trimmed(written.store, str(home.root), grace=timedelta(0)).files) == 1
+    partition.forget([first])
+    assert partition.load().size == written.store.segments(0, 3, 6)[0].length, "once"

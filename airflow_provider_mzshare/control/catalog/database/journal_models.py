@@ -27,6 +27,9 @@ class JournalPartitionRow(Base):
     newest_epoch: Mapped[int | None]
     newest_number: Mapped[int | None]
     """Of the newest segment."""
+    begin_noted: Mapped[int] = mapped_column(server_default="0")
+    """``begin`` as maintenance found it at ``begin_noted_at``: when that is long ago, files before it may go."""
+    begin_noted_at: Mapped[int] = mapped_column(server_default="0")
 
 
 class JournalSegmentRow(Base):

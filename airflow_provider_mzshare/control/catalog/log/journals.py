@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from sqlalchemy import Select, and_, func, insert, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -32,11 +32,8 @@ from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 
 _IDS_AT_ONCE = 10_000
 """Fewer than either database takes in one statement."""
-
-
-def journals_of(catalog: Catalog, warehouse: str = "") -> Journals:
-    """:param warehouse: where their files are; left out by who does not read them."""
-    return Journals(partial(CatalogJournal, catalog), warehouse)
+_LET_GO_AT_ONCE = 1_000
+_NO_SYNC = {"synchronize_session": False}
 
 
 class CatalogJournal(JournalStore):
@@ -162,6 +159,53 @@ class CatalogPartition(PartitionStore):
             values["segments"] = JournalPartitionRow.segments + 1
         self._write(session, before, values)
 
+    # ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def trim(self, to: int) -> PartitionState:
+        """Nobody needs what is before ``to``: nobody begins to read it from now on. See ``rules.trim``."""
+        with self._catalog.write() as session:
+            found, row = self._locked(session), JournalSegmentRow
+            whole = self._segments(row.first >= found.begin, row.end <= to)
+            trimmed = rules.trim(found, to, [_to_segment(one) for one in session.scalars(whole)]).state
+            if trimmed != found:
+                self._write(session, found, {"begin": trimmed.begin})
+            return trimmed
+
+    def unread(self, *, grace_ms: int) -> Sequence[Segment]:
+        """Segments that were trimmed so long ago that nobody reads them any more. What was trimmed since is noted.
+
+        :param grace_ms: how long a read may take that has begun.
+        """
+        with self._catalog.write() as session:
+            row = session.scalar(self._query().with_for_update().execution_options(populate_existing=True))
+            now = database_ms(session)
+            if row is None or (row.begin_noted and now - row.begin_noted_at < grace_ms):
+                return []
+            noted, segment = row.begin_noted, JournalSegmentRow
+            due = session.scalars(self._segments(segment.first < noted, segment.end <= noted)).all() if noted else []
+            if row.begin > noted:
+                row.begin_noted, row.begin_noted_at = row.begin, now
+            return [_to_segment(one) for one in due]
+
+    def forget(self, segments: Sequence[Segment]) -> None:
+        """Their files are removed."""
+        with self._catalog.write() as session:
+            found, row, part = self._locked_lease(session), JournalSegmentRow, JournalPartitionRow
+            names = [(one.epoch, one.number) for one in segments]
+            mine = (row.journal == self._journal, row.partition == self._number)
+            which = and_(*mine, tuple_(row.epoch, row.number).in_(names), row.end <= found.begin)
+            there = session.execute(select(func.count(), func.coalesce(func.sum(row.length), 0)).where(which)).one()
+            session.execute(delete(row).where(which), execution_options=_NO_SYNC)
+            self._write(session, found, {"segments": part.segments - there[0], "size": part.size - int(there[1])})
+
+    def _segments(self, *which: ColumnElement[bool]) -> Select[JournalSegmentRow]:
+        """Oldest first, so many as are looked at in one transaction."""
+        row = JournalSegmentRow
+        query = select(row).where(row.journal == self._journal, row.partition == self._number, *which)
+        return query.order_by(row.first, row.epoch, row.number).limit(_LET_GO_AT_ONCE)
+
+    # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
     def _write_segment(self, session: Session, before: Segment | None, after: Segment) -> None:
         row = JournalSegmentRow
         if before is None:
@@ -172,8 +216,6 @@ class CatalogPartition(PartitionStore):
         changed = ("end", "length", "checksum", "payload", "announced_at", "low", "boundary")
         values = {name: getattr(after, name) for name in changed}
         change(session, update(row).where(*same, *its).values(values), 1, "the segment")
-
-    # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _query(self) -> Select[JournalPartitionRow]:
         row = JournalPartitionRow
@@ -251,3 +293,8 @@ def _to_segment(row: JournalSegmentRow) -> Segment:
         low=row.low,
         boundary=row.boundary,
     )
+
+
+def journals_of(catalog: Catalog, warehouse: str = "") -> Journals:
+    """The journals of a catalog, for connectors. :param warehouse: where their files are, for who reads them."""
+    return Journals(partial(CatalogJournal, catalog), warehouse)

@@ -20,6 +20,10 @@ def upgrade() -> None:
         sa.Column("lease_job", sa.Text(), nullable=True),
         *map(_number, ("lease_beat", "begin", "end", "size", "segments")),
         *map(_maybe, ("newest_epoch", "newest_number")),
+        *(
+            sa.Column(name, sa.BigInteger(), nullable=False, server_default="0")
+            for name in ("begin_noted", "begin_noted_at")
+        ),
     )
     of_segment = (_text("journal"), _number("partition"), _number("epoch"), _number("number"))
     op.create_table(
