@@ -76,8 +76,8 @@ class PusherReplaced(TransientError):
     def __init__(self, source: str, error: Fenced) -> None:
         self.source = source
         super().__init__(
-            f"another process pushes into this partition of source {source} now, as this one was silent for too long; "
-            f"nothing of this push was taken: {error.message}",
+            f"another process pushes into this partition of source {source} now, as this one was silent for too long: "
+            f"{error.message}",
             hint="push again",
         )
 

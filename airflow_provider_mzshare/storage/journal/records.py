@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from airflow_provider_mzshare.errors import TerminalError
@@ -211,7 +213,14 @@ def _cast(batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch]:
         _column(batch, field) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
         for field in MESSAGES
     ]
-    _check_sizes(columns[2:], first)
+    _check_headers(columns[4])
+    _check_each(first, sizes(*columns[2:]) > RECORD_BYTES, f"it has more than the {RECORD_BYTES} bytes of a record")
+    stamps = columns[1].cast(pa.int64()).fill_null(0).to_numpy()
+    _check_each(
+        first,
+        (stamps < _FIRST_MS * 1000) | (stamps >= (_LAST_MS + 1) * 1000),
+        "its timestamp is no time of the years 1 to 9999",
+    )
     yield pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
 
 
@@ -255,8 +264,12 @@ def _headers_of(pairs: Iterable[Any]) -> list[dict[str, Any]]:
         raise BadRecords(f"the column 'headers': {error}") from None
 
 
-def _check_sizes(columns: Sequence[pa.Array], first: int) -> None:
-    size = sizes(*columns)
-    if len(size) and size.max() > RECORD_BYTES:
-        number = int((size > RECORD_BYTES).argmax())
-        raise BadRecord(first + number, f"it has {size[number]} bytes, and a record may have {RECORD_BYTES}")
+def _check_headers(headers: pa.Array) -> None:
+    pairs = headers.flatten()
+    if pairs.null_count or pairs.field("name").null_count:
+        raise BadRecords("the column 'headers' has a header without a name")
+
+
+def _check_each(first: int, wrong: npt.NDArray[np.bool_], problem: str) -> None:
+    if wrong.any():
+        raise BadRecord(first + int(wrong.argmax()), problem)

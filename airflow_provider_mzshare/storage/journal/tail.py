@@ -16,11 +16,17 @@ from math import inf
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.core.journal.rules import AnnouncedOtherwise, DuplicateBatch
+from airflow_provider_mzshare.core.journal.rules import (
+    AnnouncedOtherwise,
+    BadAnnouncement,
+    BatchDiffers,
+    DuplicateBatch,
+    JournalBehind,
+)
 from airflow_provider_mzshare.core.journal.state import Batch, Segment
 from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder
-from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LogConflict
+from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LogConflict, MzShareError
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.journal.cutting import joined
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentFile
@@ -30,6 +36,10 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0)
 """Waits between questions to a catalog that does not answer; the last one is used from there on."""
+
+
+REFUSALS = (AnnouncedOtherwise, BadAnnouncement, BatchDiffers, DuplicateBatch, Fenced, JournalBehind)
+"""The catalog has answered: nothing of what was announced counts."""
 
 
 @dataclass(frozen=True)
@@ -126,14 +136,19 @@ class Tail:
             try:
                 self._ask(after, batches, again=attempt > 0)
                 return
-            except (DuplicateBatch, AnnouncedOtherwise):
+            except REFUSALS:
                 raise
             except (CatalogUnreachable, LogConflict) as error:
                 log.warning("partition %s is not announced up to %s yet: %s", self._partition, after.end, error)
+                why = error
+            except Exception as error:
+                if isinstance(error, MzShareError) and not attempt:
+                    raise  # Refused before anything was told.
+                raise AnswerMissing(self._partition, self._end, after.end, error) from error
             if self._stopping.is_set():
                 give_up_at = min(give_up_at, time.monotonic() + self._grace)
             if time.monotonic() >= give_up_at:
-                raise AnswerMissing(self._partition, self._end, after.end)
+                raise AnswerMissing(self._partition, self._end, after.end, why) from why
             self._wait(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
 
     def _ask(self, after: Segment, batches: Sequence[Batch], *, again: bool) -> None:

@@ -24,18 +24,18 @@ class NotWritten(TransientError):
             f"free some space there (df -h {shlex.quote(path)})" if self.fault == "full" and path else "mzshare doctor"
         )
         super().__init__(
-            f"the warehouse {root} {_WORDS[self.fault]}, so nothing was taken: {error}", hint=f"{look}; then push again"
+            f"the warehouse {root} {_WORDS[self.fault]}, and takes no messages: {error}",
+            hint=f"{look}; then push again",
         )
 
 
 class AnswerMissing(TransientError):
     """The catalog was told, and has not answered until the writer had to end: the messages count, or they do not."""
 
-    def __init__(self, partition: int, first: int, end: int) -> None:
+    def __init__(self, partition: int, first: int, end: int, error: Exception) -> None:
         self.partition, self.first, self.end = partition, first, end
         super().__init__(
-            f"it is not known whether messages {first} to {end} of partition {partition} were taken: the catalog did "
-            "not answer",
+            f"it is not known whether messages {first} to {end} of partition {partition} were taken: {error}",
             hint="push them again under the same id of a batch; without one they may be taken twice",
         )
 

@@ -160,6 +160,16 @@ def test_an_arrow_table_of_another_shape_is_refused(table: pa.Table, problem: st
         rows(table)
 
 
+def test_a_time_that_nobody_can_have_and_a_header_without_a_name_are_refused() -> None:
+    far = pa.array([0, 1 << 61], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    with pytest.raises(BadRecord, match="record 2: its timestamp is no time"):
+        rows(pa.table({"value": ["v", "v"], "timestamp": far}))
+    for header in (None, {"name": None, "value": b""}):
+        headers = pa.array([[header]], MESSAGES.field("headers").type)
+        with pytest.raises(BadRecords, match="a header without a name"):
+            rows(pa.table({"value": ["v"], "headers": headers}))
+
+
 def test_the_record_of_an_arrow_table_that_is_too_large_is_named() -> None:
     table = pa.table({"value": ["v"] * CHUNK_ROWS + ["x" * (RECORD_BYTES + 1)]})
     with pytest.raises(BadRecord, match=f"record {CHUNK_ROWS + 1}: "):

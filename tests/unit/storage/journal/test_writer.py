@@ -250,6 +250,23 @@ def test_a_writer_that_has_to_end_says_that_the_answer_is_missing(store: MemoryJ
 
 
 @pytest.mark.parametrize("was_announced", [True, False])
+def test_an_error_of_the_catalog_that_nobody_knows_leaves_it_open(
+    store: MemoryJournal, root: str, was_announced: bool
+) -> None:
+    """Whatever it is: if it may have come behind the commit, nobody may be told that nothing counts."""
+
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    faults = {"after": broken} if was_announced else {"before": broken}
+    with open_writer(Faulty(store, **faults), root) as writer:
+        assert isinstance(writer.append(values("a")).exception(SECONDS), AnswerMissing)
+        with pytest.raises(AnswerMissing):
+            writer.append(values("b")).result(SECONDS)
+    assert read_values(store, root) == [b"a"] * was_announced
+
+
+@pytest.mark.parametrize("was_announced", [True, False])
 def test_a_zombie_whose_answer_was_lost_finds_out_what_counts(
     store: MemoryJournal, root: str, was_announced: bool
 ) -> None:
