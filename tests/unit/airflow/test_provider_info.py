@@ -27,7 +27,7 @@ OPERATORS = {
     "ResnapshotTableOperator", "DropTableOperator", "DropSourceOperator", "VerifyCutoverOperator", "ReadTableOperator",
     "MzShareSQLOperator", "ReconcileOperator", "MaintainOperator", "MigrateSourceOperator",
     "PlanSwapOperator", "SwapTablesOperator", "DropUnlessLiveOperator", "CheckSQLOperator",
-    "ReadChangesOperator",
+    "ReadChangesOperator", "PushOperator",
 }  # fmt: skip
 
 
