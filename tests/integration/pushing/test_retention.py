@@ -131,7 +131,7 @@ def test_a_full_journal_takes_nothing_until_it_may_be_larger(inbox: Inbox) -> No
     assert len(inbox.values()) == 1
     inbox.mz.sql("ALTER SOURCE inbox SET (MAX JOURNAL '2MB')")
     inbox.mz.push("inbox", ["one more"])
-    assert inbox.texts()[1:] == ["one more"]
+    assert inbox.values()[1:] == [b"one more"]
 
 
 def test_only_journals_have_these_settings(inbox: Inbox) -> None:
