@@ -5,6 +5,7 @@ An answer without an error means: all records are durable, count once, and stand
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import socket
@@ -27,13 +28,16 @@ from airflow_provider_mzshare.control.lifecycle.journal_room import JournalRoom
 from airflow_provider_mzshare.control.lifecycle.partition_choice import Choice
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.core.ids import JournalId, new_job_id
+from airflow_provider_mzshare.core.journal.state import folder_of
 from airflow_provider_mzshare.errors import Fenced, MzShareError, TerminalError, TransientError
 from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.collections.durability import local_path
+from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
 from airflow_provider_mzshare.storage.journal.cutting import cut, digest, stamped
 from airflow_provider_mzshare.storage.journal.records import messages_of
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark
+from airflow_provider_mzshare.storage.journal.write_errors import NotWritten
 from airflow_provider_mzshare.storage.journal.writer import LIMITS, JournalWriter
 
 LEASE_SECONDS = 10.0
@@ -216,15 +220,24 @@ class _Sending:
         self._report(self.pushed.messages)
 
 
-def _make_warehouse(catalog: Catalog, settings: Settings) -> None:
-    """A new home has none before somebody writes. One that was used and is not there is on a disk that is away."""
+def _make_folders(catalog: Catalog, settings: Settings, journal: JournalId) -> None:
+    """A new home has no warehouse before somebody writes. One that was used and is not there is on a disk that is away.
+
+    What journals hold is as private as all that apps write: this process may have another umask.
+    """
     path = local_path(settings.warehouse)
-    if path is None or os.path.isdir(path):
+    if path is None:
         return
     with catalog.read() as session:
-        if is_used(session):
-            return
-    make_folder(Path(path), settings.umask)
+        used = is_used(session)
+    try:
+        if used:
+            check_mounted(path)
+        make_folder(Path(path, folder_of(journal)).parent, settings.umask)
+    except StorageFault as fault:
+        raise NotWritten(path, OSError(errno.ENODEV, fault.detail)) from fault
+    except OSError as error:
+        raise NotWritten(path, error) from error
 
 
 @contextmanager
@@ -239,8 +252,8 @@ def open_pusher(
     source = find_source(catalog, name)
     if not isinstance(source.spec, JournalSpec):
         raise NotPushable(source.display, source.spec.kind)
-    _make_warehouse(catalog, settings)
     store = journals_of(catalog).open(JournalId(source.incarnation))
+    _make_folders(catalog, settings, store.journal)
     lease = min(settings.lease_seconds, LEASE_SECONDS)
     job_id = new_job_id(f"push-{socket.gethostname()}-{os.getpid()}")
     choice = Choice(store, settings.warehouse, source.display, job_id, lease, wait)

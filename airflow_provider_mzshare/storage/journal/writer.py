@@ -105,9 +105,7 @@ class JournalWriter:
         self._owned = store.partition(partition)
         self._stopping = threading.Event()
         self._line = WaitingLine(limits.waiting)
-        self._tail = Tail(
-            store, root, partition, holder, end=self._owned.load().end, stopping=self._stopping, grace=grace
-        )
+        self._tail = Tail(store, root, partition, holder, end=self._end(), stopping=self._stopping, grace=grace)
         self.partition = partition
         self._heartbeat = Heartbeat(self._owned, holder, seconds=heartbeat_seconds)
         self._thread = threading.Thread(target=self._run, name=f"mzshare-journal-{partition}", daemon=True)
@@ -223,6 +221,13 @@ class JournalWriter:
             else:
                 left.append(one)
         return left
+
+    def _end(self) -> int:
+        try:
+            return self._owned.load().end
+        except BaseException:
+            self._release()
+            raise
 
     def _release(self) -> None:
         try:

@@ -51,6 +51,28 @@ def test_a_disk_that_takes_nothing_refuses_and_goes_on_when_it_does_again(
         assert len(inbox.values()) == 12
 
 
+def test_a_warehouse_that_is_not_mounted_is_not_written_beside(opened: Callable[..., Inbox], tmp_path: Path) -> None:
+    """Where its disk was is an empty folder, or none. A new source must not begin there either."""
+    folder = tmp_path / "home" / "warehouse"
+    inbox = opened()
+    inbox.mz.push("inbox", ["a"])
+    assert (folder / "journals").stat().st_mode & 0o077 == 0, "as private as what apps write"
+    folder.rename(tmp_path / "away")
+    inbox.mz.sql("CREATE SOURCE other FROM JOURNAL")
+    for source in ("inbox", "other"):
+        with pytest.raises(NotWritten, match="is its disk mounted"):
+            inbox.mz.push(source, ["b"])
+    folder.mkdir()
+    for source in ("inbox", "other"):
+        with pytest.raises(NotWritten, match="is its disk mounted"):
+            inbox.mz.push(source, ["b"])
+    folder.rmdir()
+    (tmp_path / "away").rename(folder)
+    for source in ("inbox", "other"):
+        assert inbox.mz.push(source, ["b"]).messages == 1
+    assert inbox.texts() == ["a", "b"]
+
+
 def test_a_disk_that_fills_up_in_the_middle_says_how_many_count(opened: Callable[..., Inbox], tmp_path: Path) -> None:
     with small_disk(tmp_path / "home" / "warehouse", SIZE):
         inbox, records = opened(), noise(400)

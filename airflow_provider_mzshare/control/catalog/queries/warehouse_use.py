@@ -6,10 +6,11 @@ from sqlalchemy import exists, or_, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.database.journal_models import JournalSegmentRow
-from airflow_provider_mzshare.control.catalog.database.models import TickRow
+from airflow_provider_mzshare.control.catalog.database.models import TableRow
 
 
 def is_used(session: Session) -> bool:
-    """Before its first tick no table has a folder, and before it is announced nothing of a journal counts."""
-    ticked, announced = exists(select(TickRow.number)), exists(select(JournalSegmentRow.number))
-    return bool(session.scalar(select(or_(ticked, announced))))
+    """Tables with rows have folders; before it is announced, nothing of a journal counts."""
+    kept = TableRow.status != "dropped", or_(TableRow.rows > 0, TableRow.errors > 0)
+    filled, announced = exists(select(TableRow.id).where(*kept)), exists(select(JournalSegmentRow.number))
+    return bool(session.scalar(select(or_(filled, announced))))
