@@ -45,6 +45,8 @@ class Process:
     """With the files, before the claim."""
     holder: Holder | None = None
     group: list[Request] = field(default_factory=list)
+    wanted: Segment | None = None
+    """What it asked for last."""
     doubtful: bool = False
     """It has asked for its group to be announced, and does not know whether it was."""
     frozen: bool = False
@@ -182,11 +184,22 @@ class Model:
             raise Violation(f"nothing was restored: {error}") from error
 
     def _fenced(self, process: Process) -> None:
-        """What its last announcement asked for never comes true any more; whether it had, it may not know."""
-        if not process.doubtful:
+        """What its last announcement asked for never comes true any more. Whether it had, the rows say for good."""
+        wanted = process.wanted
+        if wanted is None or not process.doubtful or self.mutant is Mutant.FENCED_IS_REFUSED:
             for request in process.group:
                 if not request.batch:
                     self.clients.refuse(request)
+        elif not self.restored:
+            lower = wanted.end - sum(map(len, process.group))
+            found = self.catalog.range(process.partition, lower, wanted.end)
+            name = (wanted.epoch, wanted.number)
+            if any((one.epoch, one.number) == name and one.end >= wanted.end for one in found):
+                self._done(process, process.group, lower)
+            elif self.catalog.states[process.partition].begin <= lower:
+                for request in process.group:
+                    if not request.batch:
+                        self.clients.refuse(request)
 
     def _lead(self, process: Process, job: JobId) -> Steps:
         partition = process.partition
@@ -209,7 +222,7 @@ class Model:
                 self.catalog.beat(partition, process.holder)
                 yield
                 continue
-            process.group, process.doubtful = group, False
+            process.group, process.wanted, process.doubtful = group, None, False
             yield from self._put(process, mine)
             process.group = []
         self.catalog.release(partition, process.holder)
@@ -222,6 +235,7 @@ class Model:
             before = mine.segment
             yield from self._append(process, mine, [message for request in group for message in request.messages])
             after, batches = self._wanted(process, mine, before, group)
+            process.wanted, process.doubtful = after, False
             if self.mutant is Mutant.ACKNOWLEDGED_EARLY:
                 self._done(process, group, lower)
             try:

@@ -37,6 +37,7 @@ class Mutant(Enum):
     IDS_UNCHECKED = "ids of batches are not looked up when they are announced"
     DIGESTS_UNCHECKED = "a batch with an announced id is acknowledged, whatever is in it"
     LOST_IS_REFUSED = "an answer that was lost is taken for a refusal, and the messages are written again"
+    FENCED_IS_REFUSED = "whoever is fenced after an answer was lost takes that for a refusal"
     REFUSED_IN_PLACE = "after a duplicate the writer goes on behind the refused bytes, in the same file"
     ACKNOWLEDGED_EARLY = "messages are acknowledged when they are flushed"
     TRIMMED_TOO_FAR = "a segment goes although a reader still needs its last messages"

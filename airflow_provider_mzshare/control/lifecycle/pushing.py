@@ -24,6 +24,7 @@ from airflow_provider_mzshare.connectors.journal.specs import JournalSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.queries.warehouse_use import is_used
+from airflow_provider_mzshare.control.lifecycle.journal_room import JournalRoom
 from airflow_provider_mzshare.control.lifecycle.partition_choice import Choice
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.core.ids import JournalId, new_job_id
@@ -258,5 +259,8 @@ def open_pusher(
     choice = Choice(store, settings.warehouse, source.display, job_id, lease, wait)
     taken, holder = choice.take(source.spec.partitions, partition)
     beats = min(settings.heartbeat_seconds, lease / 5)
-    with JournalWriter(store, settings.warehouse, taken, holder, heartbeat_seconds=beats) as writer:
+    room = JournalRoom(catalog, source)
+    with JournalWriter(
+        store, settings.warehouse, taken, holder, heartbeat_seconds=beats, check_room=room.check
+    ) as writer:
         yield Pusher(source.display, writer)

@@ -1,4 +1,4 @@
-"""Removes files of journals that nobody reads: what was trimmed a while ago, and what was never announced.
+"""Removes files of journals that nobody reads: what is old and was trimmed a while ago, and what never counted.
 
 A writer dies before it announces, or abandons a file whose messages were refused. Nothing is removed that is younger
 than a day, that the present epoch may still announce, or of which the catalog does not know what it is.
@@ -11,11 +11,18 @@ from datetime import datetime, timedelta
 
 import pyarrow.fs as pafs
 
+from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
+from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
+from airflow_provider_mzshare.core.journal.retention import may_go, needed
 from airflow_provider_mzshare.core.journal.state import PartitionState, Segment, path_of
 from airflow_provider_mzshare.storage.collections.expiry import GRACE, MIN_AGE_UNNAMED
 from airflow_provider_mzshare.storage.collections.log import open_filesystem
 from airflow_provider_mzshare.storage.journal.segment_file import list_segments, remove_segment
+
+PAGE = 1_000
+"""Segments looked at at once."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,23 @@ class Swept:
 
     files: tuple[str, ...] = ()
     bytes: int = 0
+
+
+def trim_old(catalog: Catalog, source: SourceItem, journal: CatalogJournal, now_ms: int) -> None:
+    """``RETAIN JOURNAL FOR``: from now on nobody begins to read what is older and needed by none of its tables."""
+    if source.settings.retain_journal_seconds is None:
+        return
+    with catalog.read() as session:
+        keep = needed(load_state(session, get_source(session, source.id)))
+    before = now_ms - source.settings.retain_journal_seconds * 1_000
+    for found in journal.partitions():
+        begin, partition = found.begin, journal.partition(found.partition)
+        keep_from = None if keep is None else keep[found.partition]
+        while segments := journal.segments(found.partition, begin, found.end, limit=PAGE):
+            trimmed = partition.trim(may_go(segments, keep_from, before)).begin
+            if trimmed <= begin:
+                break
+            begin = trimmed
 
 
 def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE) -> Swept:

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.flags import retention_ms
 from airflow_provider_mzshare.control.catalog.objects.hold_rows import prune_holds, standing_holds
 from airflow_provider_mzshare.control.catalog.queries.reads import version_at
-from airflow_provider_mzshare.control.supervision.journal_upkeep import Swept, remove_trimmed, sweep
+from airflow_provider_mzshare.control.supervision.journal_upkeep import Swept, remove_trimmed, sweep, trim_old
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, journal_of
 from airflow_provider_mzshare.core.ticklog.holds import Hold, oldest
 from airflow_provider_mzshare.errors import MzShareError
@@ -154,6 +154,8 @@ def _tidy_journal(
     done, at = Maintained(f"journal of {source.display}", 0), datetime.fromtimestamp(now / 1000, timezone.utc)
     store = CatalogJournal(catalog, journal)
     try:
+        if not dry_run:
+            trim_old(catalog, source, store, now)
         trimmed = Swept() if dry_run else remove_trimmed(store, warehouse, grace=grace)
         swept = sweep(store, warehouse, now=at, dry_run=dry_run)
     except (MzShareError, OSError) as error:

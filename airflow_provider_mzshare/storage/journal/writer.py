@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -84,6 +84,7 @@ class JournalWriter:
 
     :param root: the warehouse.
     :param holder: of the partition's lease, which is released at the end.
+    :param check_room: called before something is written; what it raises is told to those whose messages wait.
     :param grace: for how many seconds ``close`` goes on asking a catalog that does not answer.
     """
 
@@ -97,8 +98,10 @@ class JournalWriter:
         heartbeat_seconds: float,
         limits: Limits = LIMITS,
         grace: float = 5.0,
+        check_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._root, self._holder, self._limits = store, root, holder, limits
+        self._check_room = check_room
         self._owned = store.partition(partition)
         self._stopping = threading.Event()
         self._line = WaitingLine(limits.waiting)
@@ -165,6 +168,8 @@ class JournalWriter:
         """Tell all of them what became of their messages. Raises what ends the writer."""
         try:
             group = self._sifted(taken)
+            if group:
+                self._check_room()
             for _ in range(ATTEMPTS):
                 if not group or self._has_written(group):
                     return

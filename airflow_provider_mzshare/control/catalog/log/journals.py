@@ -165,7 +165,7 @@ class CatalogPartition(PartitionStore):
         """Nobody needs what is before ``to``: nobody begins to read it from now on. See ``rules.trim``."""
         with self._catalog.write() as session:
             found, row = self._locked(session), JournalSegmentRow
-            whole = self._segments(row.first >= found.begin, row.end <= to)
+            whole = self._segments(row.first >= found.begin, row.first < to, row.end <= to)
             trimmed = rules.trim(found, to, [_to_segment(one) for one in session.scalars(whole)]).state
             if trimmed != found:
                 self._write(session, found, {"begin": trimmed.begin})

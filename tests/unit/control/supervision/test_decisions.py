@@ -8,9 +8,11 @@ from airflow_provider_mzshare.control.supervision.actions import (
     Abandon,
     Action,
     Arm,
+    DroppedJournal,
     DroppedTable,
     GiveUp,
     Isolate,
+    RemoveJournal,
     RemoveTable,
     Start,
     Stop,
@@ -30,6 +32,7 @@ from airflow_provider_mzshare.control.supervision.decisions import (
     deaths,
     plan,
 )
+from airflow_provider_mzshare.core.ids import JournalId
 
 
 def planned(
@@ -148,6 +151,8 @@ def test_scratch_of_ended_jobs_goes_and_the_newest_logs_stay() -> None:
 def test_folders_of_dropped_tables_are_removed() -> None:
     table = DroppedTable("u2", "public.t", ("u2-g1-data-ab",))
     assert plan(Overview(dropped=(table,))) == [RemoveTable("public.t", "it was dropped", table)]
+    journal = DroppedJournal(JournalId("journal:00"), "public.s")
+    assert plan(Overview(journals=(journal,))) == [RemoveJournal("public.s", "its source was dropped", journal)]
 
 
 # ── backfills ─────────────────────────────────────────────────────────────────────────────────────────────────────────
