@@ -161,6 +161,11 @@ class ConnectorKind(Generic[S]):
     is_journal: ClassVar[bool] = False
     """Whether its records are read from a journal: then its connector is made of a spec, an incarnation and the
     journals."""
+
+    def pushers(self, spec: S) -> int:
+        """How many may push records into a source at the same time, each into a partition; 0: nobody pushes into it."""
+        return 0
+
     executor_modules: ClassVar[tuple[str, ...]] = ()
     """Modules that Spark's Python processes need to read it. They travel to executors that do not have this package."""
 

@@ -35,5 +35,8 @@ class JournalKind(ConnectorKind[JournalSpec]):
         *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "parts")),
     )
 
+    def pushers(self, spec: JournalSpec) -> int:
+        return spec.partitions
+
 
 KIND = JournalKind()

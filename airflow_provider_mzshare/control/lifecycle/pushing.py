@@ -20,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_mzshare.connectors.journal.specs import JournalSpec
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.queries.warehouse_use import is_used
@@ -250,14 +250,15 @@ def open_pusher(
     :param wait: for how many seconds to wait for one.
     """
     source = find_source(catalog, name)
-    if not isinstance(source.spec, JournalSpec):
-        raise NotPushable(source.display, source.spec.kind)
+    kind = kind_of(source.spec)
+    if not (pushers := kind.pushers(source.spec)):
+        raise NotPushable(source.display, kind.title)
     store = journals_of(catalog).open(JournalId(source.incarnation))
     _make_folders(catalog, settings, store.journal)
     lease = min(settings.lease_seconds, LEASE_SECONDS)
     job_id = new_job_id(f"push-{socket.gethostname()}-{os.getpid()}")
     choice = Choice(store, settings.warehouse, source.display, job_id, lease, wait)
-    taken, holder = choice.take(source.spec.partitions, partition)
+    taken, holder = choice.take(pushers, partition)
     beats = min(settings.heartbeat_seconds, lease / 5)
     room = JournalRoom(catalog, source)
     with JournalWriter(

@@ -39,7 +39,7 @@ def test_lines_of_json_have_keys_headers_and_times(inbox: Inbox, tmp_path: Path)
     ran = inbox("-f", str(file), "--format", "jsonl")
     assert ran.returncode == 0, ran.stderr
     assert inbox.values() == [b'{"n": 1}', None]
-    file.write_text('{"value": 1}\n{"valeu": 1}\n')
+    file.write_text('{"value": 1}\n{"val": 1}\n')
     wrong = inbox("-f", str(file), "--format", "jsonl")
     assert wrong.returncode == 1
     assert "line 2: it is no record" in wrong.stderr
