@@ -36,12 +36,13 @@ class Inbox:
     folder: Path
     url: str
     partitions: int = 1
+    warehouse: str | None = None
     mz: MzShare = field(init=False)
 
     def __post_init__(self) -> None:
         os.environ["MZSHARE_LEASE_SECONDS"] = str(LEASE_SECONDS)
         try:
-            self.mz = connect(home=self.folder, catalog=self.url)
+            self.mz = connect(home=self.folder, catalog=self.url, warehouse=self.warehouse)
         finally:
             del os.environ["MZSHARE_LEASE_SECONDS"]
         self.mz.sql(f"CREATE SOURCE inbox FROM JOURNAL (PARTITIONS {self.partitions})")
@@ -74,6 +75,7 @@ class Inbox:
             "MZSHARE_HOME": str(self.folder),
             "MZSHARE_CATALOG": self.url,
             "MZSHARE_LEASE_SECONDS": str(LEASE_SECONDS),
+            **({"MZSHARE_WAREHOUSE": self.warehouse} if self.warehouse else {}),
         }
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
