@@ -46,7 +46,19 @@ CREATE TABLE t (id double, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s FORMAT J
 --! line 1, column 41: column id: double precision cannot be in a key: equal values have several forms; take numeric
 
 CREATE TABLE t (id bigint, PRIMARY KEY (id)) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
---! line 1, column 44: expected NOT, found )
+--! line 1, column 28: no key is enforced: write PRIMARY KEY (id) NOT ENFORCED
+
+CREATE TABLE t (id bigint, "Region" text, PRIMARY KEY ("Region", id) ENFORCED) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 43: no key is enforced: write PRIMARY KEY ("Region", id) NOT ENFORCED
+
+CREATE TABLE t (id bigint PRIMARY KEY, name text) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 27: a key has a place of its own: write PRIMARY KEY (id) NOT ENFORCED at the end of the column list
+
+CREATE TABLE t (name text, "Id" numeric(12,2) primary key not enforced) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 47: a key has a place of its own: write PRIMARY KEY ("Id") NOT ENFORCED at the end of the column list
+
+CREATE SOURCE s (id bigint PRIMARY KEY) FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 28: a key has a place of its own: write PRIMARY KEY (id) NOT ENFORCED at the end of the column list
 
 CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED, name text) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
 --! line 1, column 59: PRIMARY KEY comes last in the column list, and once
