@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from airflow_provider_mzshare.cli import context
-from airflow_provider_mzshare.cli.read import first_rows, rows_of
+from airflow_provider_mzshare.cli.read import first_rows, rows_of, tell_not_live
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_lines, print_rows
 
 _FIRST = "Begin with the rows as of this mz_timestamp; with --no-snapshot, with its changes. Default: as of now."
@@ -56,11 +56,12 @@ def changes(
     chosen = context.settings()
     asked = Asked(as_of, up_to, not no_snapshot, progress, None, system_columns)
     with context.open_catalog(chosen) as catalog:
+        what = catalog, chosen.warehouse, name, asked
         if follow:
-            with follow_changes(catalog, chosen.warehouse, name, asked, timeout=timeout) as coming:
+            with follow_changes(*what, timeout=timeout, not_live=tell_not_live) as coming:
                 print_lines(coming.schema.names, _limited(coming, limit), output)
         else:
-            with open_changes(catalog, chosen.warehouse, name, asked) as found:
+            with open_changes(*what, not_live=tell_not_live) as found:
                 _print(found, limit, output)
 
 

@@ -51,7 +51,7 @@ def read(
     chosen = context.settings()
     shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
     query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
-    when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else _tell}
+    when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else tell_not_live}
     with (
         context.open_catalog(chosen) as catalog,
         open_table(catalog, chosen.warehouse, name, query, jars=chosen.jars, **when) as found,
@@ -65,8 +65,8 @@ def read(
         print_rows(columns, rows, output)
 
 
-def _tell(tables: Sequence[Standing]) -> None:
-    """On stderr: tables that are not live, whose rows are printed as far as they are there."""
+def tell_not_live(tables: Sequence[Standing]) -> None:
+    """On stderr: tables that are not live, of which is printed what is there."""
     from airflow_provider_mzshare.control.lifecycle.liveness import remark
 
     for table in tables:

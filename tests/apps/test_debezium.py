@@ -85,4 +85,4 @@ def test_a_source_that_starts_behind_a_truncation_has_the_table_again(stack: Sta
         assert (found.status, "START OFFSET" in hints.heal(found.display, found.reason)) == ("stalled", True)
         produce(kafka, topic, [Record(b'{"op": "d", "before": {"id": 4}}', partition=1)])
         stack.wait_caught_up(behind, ["again"])
-    assert list(stack.rows("again")) == [(2, "of 2")]
+    assert [row[:2] for row in stack.rows("again")] == [(2, "of 2")]

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.places import Place
+from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow, SwapRow, TickRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item, source_place
 from airflow_provider_mzshare.control.catalog.objects.table_specs import spec_at
@@ -98,7 +99,8 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
     if time < table.since:
         raise NotReadable(f"{table.display} cannot be read as of {time}, which is gone or never was: {readable}")
     if time >= table.upper:
-        raise NotReadable(f"{table.display} cannot be read as of {time}, which is not final yet: {readable}")
+        heal = hints.heal(table.display, table.reason) if table.status == "stalled" else ""
+        raise NotReadable(f"{table.display} cannot be read as of {time}, which is not final yet: {readable}", hint=heal)
     tick = _last_tick(session, table, TickRow.mz_timestamp <= time)
     if tick is None:
         raise NotReadable(f"{table.display} cannot be read as of {time}, because no tick is that old: {readable}")
