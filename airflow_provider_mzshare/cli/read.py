@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli import context, numbers
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
 if TYPE_CHECKING:
@@ -26,9 +26,16 @@ def register(app: typer.Typer) -> None:
 
 def read(
     name: Annotated[str, typer.Argument(help="A table, a view, or a source for its progress.")],
-    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="Read as of this mz_timestamp.")] = None,
-    tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="Read as of this tick.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help=_LIMIT)] = None,
+    as_of: Annotated[
+        int | None,
+        typer.Option("--as-of", metavar="MS", callback=numbers.whole, help="Read as of this mz_timestamp."),
+    ] = None,
+    tick: Annotated[
+        int | None, typer.Option("--tick", metavar="N", callback=numbers.whole, help="Read as of this tick.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help=_LIMIT)
+    ] = None,
     errors: Annotated[
         bool, typer.Option("--errors", help="Print the records that could not be decoded, instead of rows.")
     ] = False,

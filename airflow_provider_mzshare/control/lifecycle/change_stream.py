@@ -28,7 +28,7 @@ from airflow_provider_mzshare.control.sql.script import parse_name
 from airflow_provider_mzshare.control.views.readable import find_relation
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.schema import system_names
-from airflow_provider_mzshare.core.ticklog.changes import Bounds, check_bounds, nearest_cuts
+from airflow_provider_mzshare.core.ticklog.changes import Bounds, check_bounds, check_range, nearest_cuts
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.changes import (
     Place,
@@ -113,6 +113,7 @@ def not_live_now(session: Session, table: TableItem) -> Sequence[Standing]:
 def begin(session: Session, warehouse: str, table: TableItem, asked: Asked) -> Stream:
     """Check the bounds, and fix what the stream begins with. The table has a committed tick."""
     bounds = _bounds(session, table, asked)
+    check_range(bounds)
     check_bounds(bounds, queries.gaps_near(session, table, (bounds.lower, bounds.up_to)))
     generation = queries.generation_at(session, table, bounds.lower - 1)
     wanted = wanted_at(session, table, asked, max(bounds.up_to - 1, bounds.as_of))
@@ -150,9 +151,7 @@ def _bounds(session: Session, table: TableItem, asked: Asked) -> Bounds:
         first = table.since + 1
         as_of = nearest_cuts(first, queries.gaps_near(session, table, [first]))[1]
     up_to = table.upper if asked.up_to is None else asked.up_to
-    return Bounds(
-        table.display, as_of, up_to, asked.snapshot, table.since, table.upper, given=given, heal=_heal(table)
-    )
+    return Bounds(table.display, as_of, up_to, asked.snapshot, table.since, table.upper, given=given, heal=_heal(table))
 
 
 def _heal(table: TableItem) -> str:

@@ -167,6 +167,14 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
 
     :param gaps: of the table, at least those that hold one of the two cuts.
     """
+    check_range(bounds)
+    known = list(gaps)
+    _check_cut(bounds, known, bounds.lower, "begin at", int(bounds.snapshot))
+    check_end(bounds, known)
+
+
+def check_range(bounds: Bounds) -> None:
+    """Raise NotReadable unless the stream is within what the table has, whatever gaps that has."""
     _check_begin(bounds)
     if bounds.up_to > bounds.upper:
         raise NotReadable(
@@ -175,9 +183,6 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
         )
     if bounds.up_to < bounds.lower:
         raise _backwards(bounds)
-    known = list(gaps)
-    _check_cut(bounds, known, bounds.lower, "begin at", int(bounds.snapshot))
-    check_end(bounds, known)
 
 
 def _check_begin(bounds: Bounds) -> None:
@@ -207,9 +212,7 @@ def _backwards(bounds: Bounds) -> NotReadable:
         hint = f"also say the time of the snapshot, from {first} to {last}" if first <= last else ""
     else:
         begins = f"the first changes that there are, from {bounds.as_of} on"
-    return NotReadable(
-        f"{bounds.table}: a stream up to {bounds.up_to} ends before it begins, with {begins}", hint=hint
-    )
+    return NotReadable(f"{bounds.table}: a stream up to {bounds.up_to} ends before it begins, with {begins}", hint=hint)
 
 
 def check_end(bounds: Bounds, gaps: Sequence[Gap]) -> None:
