@@ -157,12 +157,9 @@ def test_the_largest_numbers_that_there_are_only_name_no_time(mz: MzShare, time:
 def test_numbers_of_numpy_are_numbers_and_a_time_is_exact(mz: MzShare, filled: Filled) -> None:
     third = mz.sql("SELECT mz_timestamp FROM mz_ticks ORDER BY mz_timestamp")[0].rows[2]["mz_timestamp"]  # type: ignore[index]
     assert mz.read("orders", as_of=numpy.int64(third), limit=numpy.int32(9)).num_rows == 3
-    # As a number of seconds, some are a little less.
-    for milliseconds in range(1_000_000_000_000, 1_000_000_001_000):
-        moment = datetime.fromtimestamp(milliseconds // 1000, timezone.utc) + timedelta(
-            milliseconds=milliseconds % 1000
-        )
-        assert arguments.moment("as_of", moment) == milliseconds
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    for milliseconds in (*range(-9, 9_999), third):  # As seconds, times 1,000, some of them are a little less.
+        assert arguments.moment("as_of", epoch + timedelta(milliseconds=milliseconds)) == milliseconds
 
 
 def test_a_column_that_is_asked_for_twice_is_told(mz: MzShare) -> None:

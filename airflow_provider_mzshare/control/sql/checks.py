@@ -162,7 +162,7 @@ def _check_wrapped(output: values.Output, word: str) -> None:
         raise Misfit(f"ENVELOPE {word} needs a column list: the columns of the table upstream", Clause("envelope"))
     whole = [number for number, item in enumerate(output.include) if item.what == "key"]
     if whole:
-        instead = f"PRIMARY KEY: leave INCLUDE KEY out" if output.primary_key else f"columns: {_KEY_OF_CHANGES}"
+        instead = "PRIMARY KEY: leave INCLUDE KEY out" if output.primary_key else f"columns: {_KEY_OF_CHANGES}"
         raise Misfit(f"with ENVELOPE {word} the key is {instead}", Clause("include", whole[0]))
     if output.inline_errors is not None:
         wrong = f"{INLINE} does not go with ENVELOPE {word}: what cannot be decoded is in the table's errors"

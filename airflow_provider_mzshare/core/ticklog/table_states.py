@@ -42,8 +42,8 @@ its backfill is retired; ALTER TABLE … RESUME; its backfill is parted; a repai
 by; DROP."""
 
 TRUNCATED = "truncated"
-"""Begins the reason of a table that has stalled before a record that takes all rows away: the others' lanes have no order
-against it, and read again it would say the same."""
+"""Begins the reason of a table that has stalled before a record that takes all rows away: records of other lanes have
+no order against it. It would stall there again."""
 
 
 def status_after(status: TableStatus, event: Event) -> TableStatus:

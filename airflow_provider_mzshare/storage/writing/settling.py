@@ -33,8 +33,8 @@ def why_not(events: KeyEvents, collection: Collection, place: Place, lanes: Lane
         return None
     at = found.select(list(place.names)).to_pylist()[0]
     return (
-        f"{TRUNCATED}: {place.tell(tuple(at.values()))} truncates the table, and the topic has {count} {place.lane}s: nothing says "
-        "which records of the others came before"
+        f"{TRUNCATED}: {place.tell(tuple(at.values()))} truncates the table, and the topic has {count} {place.lane}s: "
+        "nothing says which records of the others came before"
     )
 
 

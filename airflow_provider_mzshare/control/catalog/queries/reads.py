@@ -179,9 +179,7 @@ def _collections(session: Session, table: TableItem, generation: int) -> dict[st
     return {row.role: row for row in rows}
 
 
-def _check_final(
-    session: Session, table: TableItem, collection_id: CollectionId, time: int, asked: _Asked
-) -> None:
+def _check_final(session: Session, table: TableItem, collection_id: CollectionId, time: int, asked: _Asked) -> None:
     """A backfill that heals a table writes several ticks in one commit: no version holds only some of them.
 
     A ``first_timestamp`` of 0 means unknown: an older app was still running when the catalog was upgraded.
