@@ -14,6 +14,14 @@ from airflow_provider_mzshare.cli.render import Output, OutputOption, print_line
 
 _FIRST = "Begin with the rows as of this mz_timestamp; with --no-snapshot, with its changes. Default: as of now."
 
+AsOfOption = Annotated[int | None, typer.Option("--as-of", metavar="MS", callback=numbers.whole, help=_FIRST)]
+UpToOption = Annotated[
+    int | None,
+    typer.Option("--up-to", metavar="MS", callback=numbers.whole, help="Print only what is before this mz_timestamp."),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help="Print only the first N.")
+]
 TimeoutOption = Annotated[
     float | None,
     typer.Option("--timeout", min=0, metavar="S", callback=numbers.seconds, help="With -f: end after S seconds."),
@@ -26,13 +34,8 @@ def register(app: typer.Typer) -> None:
 
 def changes(
     name: Annotated[str, typer.Argument(help="A table.")],
-    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", callback=numbers.whole, help=_FIRST)] = None,
-    up_to: Annotated[
-        int | None,
-        typer.Option(
-            "--up-to", metavar="MS", callback=numbers.whole, help="Print only what is before this mz_timestamp."
-        ),
-    ] = None,
+    as_of: AsOfOption = None,
+    up_to: UpToOption = None,
     no_snapshot: Annotated[
         bool, typer.Option("--no-snapshot", help="Print only changes: all that there are, or those from --as-of on.")
     ] = False,
@@ -43,10 +46,7 @@ def changes(
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until you stop it or --up-to is reached.")
     ] = False,
     timeout: TimeoutOption = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help="Print only the first N."),
-    ] = None,
+    limit: LimitOption = None,
     system_columns: Annotated[
         bool, typer.Option("--system-columns", help="Also print tick, partition and offset of each row.")
     ] = False,

@@ -19,6 +19,14 @@ _LIMIT = f"Print only the first N rows. Default: {_TABLE_ROWS} as a table, else 
 _CHUNK = 1_000
 """How many rows are turned into Python values at once."""
 
+AsOfOption = Annotated[
+    int | None, typer.Option("--as-of", metavar="MS", callback=numbers.whole, help="Read as of this mz_timestamp.")
+]
+TickOption = Annotated[
+    int | None, typer.Option("--tick", metavar="N", callback=numbers.whole, help="Read as of this tick.")
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help=_LIMIT)]
+
 
 def register(app: typer.Typer) -> None:
     app.command("read")(read)
@@ -26,16 +34,9 @@ def register(app: typer.Typer) -> None:
 
 def read(
     name: Annotated[str, typer.Argument(help="A table, a view, or a source for its progress.")],
-    as_of: Annotated[
-        int | None,
-        typer.Option("--as-of", metavar="MS", callback=numbers.whole, help="Read as of this mz_timestamp."),
-    ] = None,
-    tick: Annotated[
-        int | None, typer.Option("--tick", metavar="N", callback=numbers.whole, help="Read as of this tick.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help=_LIMIT)
-    ] = None,
+    as_of: AsOfOption = None,
+    tick: TickOption = None,
+    limit: LimitOption = None,
     errors: Annotated[
         bool, typer.Option("--errors", help="Print the records that could not be decoded, instead of rows.")
     ] = False,
