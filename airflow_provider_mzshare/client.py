@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_mzshare.core import arguments
+from airflow_provider_mzshare.core.arguments import given
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.wiring import Wiring
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_mzshare.connectors.connections import ConnectionStore
+    from airflow_provider_mzshare.control.lifecycle.change_stream import Asked
     from airflow_provider_mzshare.control.lifecycle.holding import ReadHold
     from airflow_provider_mzshare.control.lifecycle.live_decision import Goal
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
@@ -157,11 +160,12 @@ class MzShare:
         from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 
         typed_name(name)
-        query = Query(columns, errors, system_columns or errors, limit, ordered=limit is not None)
-        when: dict[str, Any] = {"as_of_ms": _milliseconds(as_of), "tick": tick, "jars": self.settings.jars}
-        not_live = refuse if require_live else ignore
-        catalog, warehouse = self._wiring.catalog, self.settings.warehouse
-        with open_table(catalog, warehouse, name, query, not_live=not_live, **when) as batches:
+        errors, limit = arguments.flag("errors", errors), given(_count, "limit", limit)
+        with_system = arguments.flag("system_columns", system_columns) or errors
+        query = Query(given(arguments.names, "columns", columns), errors, with_system, limit, ordered=limit is not None)
+        when: dict[str, Any] = {**_when(as_of, tick), "jars": self.settings.jars}
+        when["not_live"] = refuse if arguments.flag("require_live", require_live) else ignore
+        with open_table(self._wiring.catalog, self.settings.warehouse, name, query, **when) as batches:
             yield batches
 
     @contextmanager
@@ -188,12 +192,11 @@ class MzShare:
             ``mz_progressed`` after it, which is true of them.
         :param system_columns: with tick and place of each row.
         """
-        from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
+        from airflow_provider_mzshare.control.lifecycle.change_stream import open_changes
         from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 
         typed_name(name)
-        times = _milliseconds(as_of), _milliseconds(up_to)
-        asked = Asked(*times, snapshot, progress, columns, system_columns)
+        asked = _asked(as_of, up_to, snapshot, progress, columns, system_columns)
         with open_changes(self._wiring.catalog, self.settings.warehouse, name, asked) as batches:
             yield batches
 
@@ -218,14 +221,13 @@ class MzShare:
         :param timeout: seconds; then it ends with all that is final. None: never.
         """
         from airflow_provider_mzshare.control.lifecycle.change_following import follow_changes
-        from airflow_provider_mzshare.control.lifecycle.change_stream import Asked
         from airflow_provider_mzshare.control.lifecycle.typed_names import typed_name
 
         typed_name(name)
-        times = _milliseconds(as_of), _milliseconds(up_to)
-        asked = Asked(*times, snapshot, progress, columns, system_columns)
+        asked = _asked(as_of, up_to, snapshot, progress, columns, system_columns)
         where = self._wiring.catalog, self.settings.warehouse
-        with follow_changes(*where, name, asked, poll_seconds=poll_seconds, timeout=timeout) as batches:
+        poll, limit = arguments.seconds("poll_seconds", poll_seconds), given(arguments.seconds, "timeout", timeout)
+        with follow_changes(*where, name, asked, poll_seconds=poll, timeout=limit) as batches:
             yield batches
 
     def read_cut(
@@ -235,7 +237,7 @@ class MzShare:
         from airflow_provider_mzshare.control.lifecycle.read_table import read_cut
 
         where = self._wiring.catalog, self.settings.warehouse
-        return read_cut(*where, names, as_of_ms=_milliseconds(as_of), tick=tick)
+        return read_cut(*where, arguments.names("names", names), **_when(as_of, tick))
 
     def frame(
         self, spark: SparkSession, name: str, *, as_of: int | datetime | None = None, tick: int | None = None
@@ -244,7 +246,7 @@ class MzShare:
         from airflow_provider_mzshare.control.lifecycle.read_table import read_frame
 
         where = self._wiring.catalog, self.settings.warehouse
-        return read_frame(spark, *where, name, as_of_ms=_milliseconds(as_of), tick=tick)
+        return read_frame(spark, *where, name, **_when(as_of, tick))
 
     def path(self, table: str, *, errors: bool = False) -> str:
         """The folder or URI of the table's Delta table, for other readers of Delta."""
@@ -280,8 +282,14 @@ class MzShare:
         """
         from airflow_provider_mzshare.control.lifecycle.holding import hold_table
 
-        when = _milliseconds(at)
-        with hold_table(self._wiring.catalog, table, at=when, name=name, limit=limit, keep=keep, holder=holder) as hold:
+        how: dict[str, Any] = {
+            "at": given(arguments.moment, "at", at),
+            "name": given(arguments.text, "name", name),
+            "limit": arguments.seconds("limit", limit),
+            "keep": arguments.flag("keep", keep),
+            "holder": given(arguments.text, "holder", holder),
+        }
+        with hold_table(self._wiring.catalog, table, **how) as hold:
             yield hold
 
     # ── pushing ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -345,7 +353,8 @@ class MzShare:
         from airflow_provider_mzshare.control.lifecycle.typed_names import find_item
 
         item = find_item(self._wiring.catalog, name)
-        source, tables = self._wiring.waiter(item, until, start=start, report=report).wait(timeout)
+        limit = given(arguments.seconds, "timeout", timeout)
+        source, tables = self._wiring.waiter(item, until, start=start, report=report).wait(limit)
         return Status([source], tables)
 
     def verify(
@@ -363,9 +372,29 @@ class MzShare:
         return verify_table(*parts, found, everything=everything, report=report)
 
 
-def _milliseconds(moment: int | datetime | None) -> int | None:
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
-            raise ValueError("the time has no time zone: give it one, as in datetime.now(timezone.utc)")
-        return int(moment.timestamp() * 1000)
-    return moment
+def _count(name: str, value: Any) -> int:
+    return arguments.whole(name, value, least=0)
+
+
+def _when(as_of: int | datetime | None, tick: int | None) -> dict[str, Any]:
+    return {"as_of_ms": given(arguments.moment, "as_of", as_of), "tick": given(arguments.whole, "tick", tick)}
+
+
+def _asked(
+    as_of: int | datetime | None,
+    up_to: int | datetime | None,
+    snapshot: bool,
+    progress: bool,
+    columns: Sequence[str] | None,
+    system_columns: bool,
+) -> Asked:
+    from airflow_provider_mzshare.control.lifecycle.change_stream import Asked
+
+    return Asked(
+        given(arguments.moment, "as_of", as_of),
+        given(arguments.moment, "up_to", up_to),
+        arguments.flag("snapshot", snapshot),
+        arguments.flag("progress", progress),
+        given(arguments.names, "columns", columns),
+        arguments.flag("system_columns", system_columns),
+    )

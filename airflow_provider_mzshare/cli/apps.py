@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli import context, numbers
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 from airflow_provider_mzshare.errors import JobFailed, TransientError
 
@@ -31,7 +31,13 @@ def register(app: typer.Typer) -> None:
 def reconcile(
     loop: Annotated[
         float | None,
-        typer.Option("--loop", min=0.1, metavar="SECONDS", help="Repeat, with a pause of SECONDS after each run."),
+        typer.Option(
+            "--loop",
+            min=0.1,
+            metavar="SECONDS",
+            callback=numbers.seconds,
+            help="Repeat, with a pause of SECONDS after each run.",
+        ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and do nothing.")] = False,
     output: OutputOption = Output.table,
@@ -99,6 +105,7 @@ def stop(
             "--grace",
             min=0,
             metavar="S",
+            callback=numbers.seconds,
             help="Seconds that the current tick may take; after that the app is forced to end.",
         ),
     ] = 60,
@@ -116,6 +123,7 @@ def retire(
             "--grace",
             min=0,
             metavar="S",
+            callback=numbers.seconds,
             help="Seconds that the current ticks may take; after that the app is forced to end.",
         ),
     ] = 60,

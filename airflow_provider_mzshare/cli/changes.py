@@ -8,14 +8,23 @@ from typing import Annotated, Any
 
 import typer
 
-from airflow_provider_mzshare.cli import context
-from airflow_provider_mzshare.cli.read import first_rows, rows_of
+from airflow_provider_mzshare.cli import context, numbers
+from airflow_provider_mzshare.cli.read import first_rows, rows_of, tell_not_live
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_lines, print_rows
 
 _FIRST = "Begin with the rows as of this mz_timestamp; with --no-snapshot, with its changes. Default: as of now."
 
+AsOfOption = Annotated[int | None, typer.Option("--as-of", metavar="MS", callback=numbers.whole, help=_FIRST)]
+UpToOption = Annotated[
+    int | None,
+    typer.Option("--up-to", metavar="MS", callback=numbers.whole, help="Print only what is before this mz_timestamp."),
+]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help="Print only the first N.")
+]
 TimeoutOption = Annotated[
-    float | None, typer.Option("--timeout", min=0, metavar="S", help="With -f: end after S seconds.")
+    float | None,
+    typer.Option("--timeout", min=0, metavar="S", callback=numbers.seconds, help="With -f: end after S seconds."),
 ]
 
 
@@ -25,10 +34,8 @@ def register(app: typer.Typer) -> None:
 
 def changes(
     name: Annotated[str, typer.Argument(help="A table.")],
-    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help=_FIRST)] = None,
-    up_to: Annotated[
-        int | None, typer.Option("--up-to", metavar="MS", help="Print only what is before this mz_timestamp.")
-    ] = None,
+    as_of: AsOfOption = None,
+    up_to: UpToOption = None,
     no_snapshot: Annotated[
         bool, typer.Option("--no-snapshot", help="Print only changes: all that there are, or those from --as-of on.")
     ] = False,
@@ -39,7 +46,7 @@ def changes(
         bool, typer.Option("--follow", "-f", help="Go on with what comes, until you stop it or --up-to is reached.")
     ] = False,
     timeout: TimeoutOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help="Print only the first N.")] = None,
+    limit: LimitOption = None,
     system_columns: Annotated[
         bool, typer.Option("--system-columns", help="Also print tick, partition and offset of each row.")
     ] = False,
@@ -56,11 +63,12 @@ def changes(
     chosen = context.settings()
     asked = Asked(as_of, up_to, not no_snapshot, progress, None, system_columns)
     with context.open_catalog(chosen) as catalog:
+        what = catalog, chosen.warehouse, name, asked
         if follow:
-            with follow_changes(catalog, chosen.warehouse, name, asked, timeout=timeout) as coming:
+            with follow_changes(*what, timeout=timeout, not_live=tell_not_live) as coming:
                 print_lines(coming.schema.names, _limited(coming, limit), output)
         else:
-            with open_changes(catalog, chosen.warehouse, name, asked) as found:
+            with open_changes(*what, not_live=tell_not_live) as found:
                 _print(found, limit, output)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli import context, numbers
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
 
@@ -19,7 +19,8 @@ def logs(
     name: Annotated[str, typer.Argument(help="A source, a table, or a job.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on, and print new lines as they come.")] = False,
     tail: Annotated[
-        int | None, typer.Option("--tail", "-n", min=0, metavar="N", help="Print only the last N lines.")
+        int | None,
+        typer.Option("--tail", "-n", min=0, metavar="N", callback=numbers.whole, help="Print only the last N lines."),
     ] = None,
     output: OutputOption = Output.table,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli import context, numbers
 from airflow_provider_mzshare.cli.render import Output, OutputOption, print_rows, visible
 
 if TYPE_CHECKING:
@@ -19,6 +19,14 @@ _LIMIT = f"Print only the first N rows. Default: {_TABLE_ROWS} as a table, else 
 _CHUNK = 1_000
 """How many rows are turned into Python values at once."""
 
+AsOfOption = Annotated[
+    int | None, typer.Option("--as-of", metavar="MS", callback=numbers.whole, help="Read as of this mz_timestamp.")
+]
+TickOption = Annotated[
+    int | None, typer.Option("--tick", metavar="N", callback=numbers.whole, help="Read as of this tick.")
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", callback=numbers.whole, help=_LIMIT)]
+
 
 def register(app: typer.Typer) -> None:
     app.command("read")(read)
@@ -26,9 +34,9 @@ def register(app: typer.Typer) -> None:
 
 def read(
     name: Annotated[str, typer.Argument(help="A table, a view, or a source for its progress.")],
-    as_of: Annotated[int | None, typer.Option("--as-of", metavar="MS", help="Read as of this mz_timestamp.")] = None,
-    tick: Annotated[int | None, typer.Option("--tick", metavar="N", help="Read as of this tick.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help=_LIMIT)] = None,
+    as_of: AsOfOption = None,
+    tick: TickOption = None,
+    limit: LimitOption = None,
     errors: Annotated[
         bool, typer.Option("--errors", help="Print the records that could not be decoded, instead of rows.")
     ] = False,
@@ -51,7 +59,7 @@ def read(
     chosen = context.settings()
     shown = limit if limit is not None or output is not Output.table else _TABLE_ROWS + 1
     query = Query(errors=errors, with_system_columns=system_columns or errors, limit=shown, ordered=True)
-    when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else _tell}
+    when: dict[str, Any] = {"as_of_ms": as_of, "tick": tick, "not_live": refuse if require_live else tell_not_live}
     with (
         context.open_catalog(chosen) as catalog,
         open_table(catalog, chosen.warehouse, name, query, jars=chosen.jars, **when) as found,
@@ -65,8 +73,8 @@ def read(
         print_rows(columns, rows, output)
 
 
-def _tell(tables: Sequence[Standing]) -> None:
-    """On stderr: tables that are not live, whose rows are printed as far as they are there."""
+def tell_not_live(tables: Sequence[Standing]) -> None:
+    """On stderr: tables that are not live, of which is printed what is there."""
     from airflow_provider_mzshare.control.lifecycle.liveness import remark
 
     for table in tables:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from airflow_provider_mzshare.cli import context
+from airflow_provider_mzshare.cli import context, numbers
 from airflow_provider_mzshare.cli.context import StartOption
 from airflow_provider_mzshare.cli.render import Output, OutputOption, console, print_record
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from airflow_provider_mzshare.control.lifecycle.progress import Progress
 
 _LINE_SECONDS = 5.0
+_MAX_LAG = "Let a table be cut over when it is at most this far behind."
+
+TimeoutOption = Annotated[
+    float,
+    typer.Option("--timeout", min=0, metavar="S", callback=numbers.seconds, help="Give up after S seconds; 0: never."),
+]
+MaxLagOption = Annotated[int, typer.Option("--max-lag", min=0, metavar="TICKS", callback=numbers.whole, help=_MAX_LAG)]
 
 
 class Goal(str, Enum):
@@ -33,15 +40,8 @@ def register(app: typer.Typer) -> None:
 def wait(
     name: Annotated[str, typer.Argument(help="A table, or a source: that means all its tables.")],
     goal: Annotated[Goal, typer.Option("--for", help="What to wait for.")] = Goal.live,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0, metavar="S", help="Give up after S seconds; 0: never.")
-    ] = 300,
-    max_lag: Annotated[
-        int,
-        typer.Option(
-            "--max-lag", min=0, metavar="TICKS", help="Let a table be cut over when it is at most this far behind."
-        ),
-    ] = 1,
+    timeout: TimeoutOption = 300,
+    max_lag: MaxLagOption = 1,
     start: StartOption = None,
     output: OutputOption = Output.table,
 ) -> None:

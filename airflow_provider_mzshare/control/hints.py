@@ -6,6 +6,12 @@ import shlex
 
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.core.ticklog import tombstones
+from airflow_provider_mzshare.core.ticklog.table_states import TRUNCATED
+
+_PAST_A_TRUNCATION = (
+    "this table from a new source: of a topic that has one partition, or of this one with START OFFSET behind the "
+    "truncation in each partition. RESUME and RESNAPSHOT would stop at it again"
+)
 
 
 def sql(statement: str) -> str:
@@ -30,6 +36,8 @@ def heal(name: str, reason: str | None) -> str:
     """For a table that has stalled, or whose new generation has. :param reason: why."""
     if reason is not None and reason.startswith(tombstones.REASON):
         return f"{sql(f'ALTER TABLE {name} RESNAPSHOT')}, which reads it anew; RESUME cannot bring back a missed delete"
+    if reason is not None and reason.startswith(TRUNCATED):
+        return _PAST_A_TRUNCATION
     return f"{sql(f'ALTER TABLE {name} RESUME')}, when the cause is gone; {command('logs', name)} shows more"
 
 

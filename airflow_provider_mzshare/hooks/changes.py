@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calendar import timegm
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from airflow_provider_mzshare.control.catalog.objects.hold_rows import find_hold
 from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
 from airflow_provider_mzshare.control.lifecycle.holding import hold_table
+from airflow_provider_mzshare.core import arguments
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import NotReadable, StalePlan, TerminalError
 from airflow_provider_mzshare.hooks.mzshare import MzShareHook
@@ -137,12 +137,9 @@ def milliseconds(what: str, value: datetime | int | str) -> int:
     """
     if isinstance(value, str):
         value = _parsed(what, value.strip())
-    if isinstance(value, int):
-        return value
-    if value.tzinfo is None:
+    if isinstance(value, datetime) and value.tzinfo is None:
         raise _not_a_time(what, value)
-    # Differences of Airflow's times are no timedeltas.
-    return timegm(value.utctimetuple()) * 1000 + value.microsecond // 1000
+    return arguments.moment(what, value)
 
 
 def _parsed(what: str, text: str) -> datetime | int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
+from airflow_provider_mzshare.core import arguments
 from airflow_provider_mzshare.errors import NotReadable, TerminalError
 from airflow_provider_mzshare.links import StatusLink
 from airflow_provider_mzshare.operators.base import MzShareOperator
@@ -111,6 +112,7 @@ def _number(what: str, value: int | str | None) -> int | None:
     if value is None or value in ("", "None"):
         return None
     try:
-        return int(value)
+        number = int(value) if isinstance(value, str) else value
     except ValueError:
         raise TerminalError(f"{what} must be a whole number, not {value!r}") from None
+    return arguments.whole(what, number)

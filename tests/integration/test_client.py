@@ -5,14 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from contextlib import ExitStack
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
 
 from airflow_provider_mzshare import MzShare, connect
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.lifecycle.progress import Progress
+from airflow_provider_mzshare.core import arguments
+from airflow_provider_mzshare.core.arguments import BadArgument
 from airflow_provider_mzshare.errors import JobFailed, MzShareError, NotReadable, TerminalError, WaitTimeout
 from tests.support.filled import Filled
 
@@ -83,12 +88,87 @@ def test_rows_as_arrow_now_and_as_of(mz: MzShare, filled: Filled) -> None:
     assert mz.read("orders", as_of=third).num_rows == 3
     moment = datetime.fromtimestamp((third + 0.5) / 1000, timezone.utc)
     assert mz.read("orders", as_of=moment).num_rows == 3
-    with pytest.raises(ValueError, match="no time zone"):
+    with pytest.raises(BadArgument, match="it takes a time with a zone"):
         mz.read("orders", as_of=datetime(2026, 1, 1))
     with mz.open("orders", system_columns=True) as batches:
         assert "_mz_offset" in batches.schema.names
         assert sum(batch.num_rows for batch in batches) == TICKS
     assert mz.read("orders", errors=True).column("error").to_pylist() == ['field "id": expected bigint, got string']
+
+
+LARGE = 2**63
+
+
+@pytest.mark.parametrize(
+    ("call", "wrong", "says"),
+    [
+        ("read", {"as_of": LARGE}, "as_of cannot be 9223372036854775808: it takes a time"),
+        ("read", {"as_of": "now"}, "as_of cannot be 'now': it takes a time"),
+        ("read", {"tick": -LARGE - 1}, "tick cannot be -9223372036854775809: it takes a whole number of 64 bits"),
+        ("read", {"tick": 10**5_000}, "tick cannot be a number of 16610 bits"),
+        ("read", {"tick": 1.5}, "tick cannot be 1.5"),
+        ("read", {"tick": True}, "tick cannot be True"),
+        (
+            "read",
+            {"limit": LARGE},
+            "limit cannot be 9223372036854775808: it takes a whole number of 64 bits, 0 or more",
+        ),
+        ("read", {"limit": -1}, "limit cannot be -1"),
+        ("read", {"errors": 1}, "errors cannot be 1: it takes True or False"),
+        ("changes", {"as_of": LARGE}, "as_of cannot be"),
+        ("changes", {"up_to": -LARGE - 1}, "up_to cannot be"),
+        ("changes", {"up_to": 1.5}, "up_to cannot be 1.5"),
+        ("changes", {"snapshot": "first"}, "snapshot cannot be 'first': it takes True or False"),
+        ("changes", {"progress": None}, "progress cannot be None"),
+        ("changes", {"columns": "id"}, "columns cannot be 'id': it takes a list of names"),
+        ("changes", {"columns": 5}, "columns cannot be 5"),
+        ("changes", {"columns": ["id", 5]}, r"columns cannot be \['id', 5\]"),
+        ("follow", {"as_of": datetime(2026, 1, 1)}, r"as_of cannot be datetime.datetime\(2026, 1, 1, 0, 0\)"),
+        ("follow", {"system_columns": 0}, "system_columns cannot be 0"),
+        ("follow", {"poll_seconds": None}, "poll_seconds cannot be None: it takes a number of seconds"),
+        ("follow", {"poll_seconds": "1"}, "poll_seconds cannot be '1'"),
+        ("follow", {"timeout": float("nan")}, "timeout cannot be nan"),
+        ("follow", {"timeout": -1}, "timeout cannot be -1"),
+    ],
+)
+def test_what_is_of_no_use_is_told_by_the_name_of_the_argument(
+    mz: MzShare, call: str, wrong: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(BadArgument, match=says), ExitStack() as opened:
+        opened.enter_context(getattr(mz, call)("orders", **wrong))
+
+
+@pytest.mark.parametrize("time", [LARGE - 1, -LARGE])
+def test_the_largest_numbers_that_there_are_only_name_no_time(mz: MzShare, time: int) -> None:
+    for wrong in ({"as_of": time}, {"as_of": time, "snapshot": False}, {"up_to": time}):
+        with pytest.raises(NotReadable), mz.changes("orders", **wrong):
+            pytest.fail(str(wrong))
+    for wrong in ({"as_of": time}, {"tick": time}):
+        with pytest.raises(NotReadable):
+            mz.read("orders", **wrong)
+        with pytest.raises(NotReadable):
+            mz.read_cut(["orders"], **wrong)
+    with pytest.raises(NotReadable):
+        mz.read("s", tick=time)
+    assert mz.read("orders", limit=LARGE - 1).num_rows == TICKS
+    assert mz.read("s", limit=LARGE - 1).num_rows == 1
+
+
+def test_numbers_of_numpy_are_numbers_and_a_time_is_exact(mz: MzShare, filled: Filled) -> None:
+    third = mz.sql("SELECT mz_timestamp FROM mz_ticks ORDER BY mz_timestamp")[0].rows[2]["mz_timestamp"]  # type: ignore[index]
+    assert mz.read("orders", as_of=numpy.int64(third), limit=numpy.int32(9)).num_rows == 3
+    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    for milliseconds in (*range(-9, 9_999), third):  # As seconds, times 1,000, some of them are a little less.
+        assert arguments.moment("as_of", epoch + timedelta(milliseconds=milliseconds)) == milliseconds
+
+
+def test_a_column_that_is_asked_for_twice_is_told(mz: MzShare) -> None:
+    for read in (
+        lambda: mz.read("orders", columns=["id", "amount", "id"]),
+        lambda: mz.changes("orders", columns=["id", "id"]).__enter__(),
+    ):
+        with pytest.raises(NotReadable, match="column id is asked for twice"):
+            read()
 
 
 def test_several_tables_at_one_tick(mz: MzShare) -> None:

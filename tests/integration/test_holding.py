@@ -15,8 +15,15 @@ import pytest
 from airflow_provider_mzshare import MzShare, connect
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.holds import HoldStore
-from airflow_provider_mzshare.core.ticklog.holds import HoldDropped, HoldLost, HoldRefused, HoldTakenOver
-from airflow_provider_mzshare.errors import NotReadable, UnknownItem
+from airflow_provider_mzshare.core.arguments import BadArgument
+from airflow_provider_mzshare.core.ticklog.holds import (
+    HoldDropped,
+    HoldEnded,
+    HoldLost,
+    HoldRefused,
+    HoldTakenOver,
+)
+from airflow_provider_mzshare.errors import NotReadable, TerminalError, UnknownItem
 from tests.support.catalog import new_sqlite
 from tests.support.held_table import BareTable, HeldTable
 from tests.support.reading_page import examples, run
@@ -137,6 +144,41 @@ def test_what_is_not_there_is_not_held(mz: MzShare, orders: BareTable) -> None:
         pass
     with pytest.raises(NotReadable), mz.hold("orders", at=orders.times[5] + 1):
         pass
-    with pytest.raises(ValueError, match="no time zone"), mz.hold("orders", at=datetime(2026, 1, 1)):
+    for wrong, says in (
+        ({"at": datetime(2026, 1, 1)}, "at cannot be datetime.* it takes a time with a zone"),
+        ({"at": "now"}, "at cannot be 'now': it takes a time"),
+        ({"at": 2**63}, "at cannot be 9223372036854775808"),
+        ({"name": 5}, "name cannot be 5: it takes text"),
+        ({"limit": "1h"}, "limit cannot be '1h': it takes a number of seconds"),
+        ({"limit": float("nan")}, "limit cannot be nan"),
+        ({"keep": "yes"}, "keep cannot be 'yes': it takes True or False"),
+        ({"holder": b"me"}, "holder cannot be b'me': it takes text"),
+    ):
+        with pytest.raises(BadArgument, match=says), mz.hold("orders", **wrong):  # type: ignore[arg-type]
+            pytest.fail(says)
+    with pytest.raises(TerminalError, match="a name cannot be 5"), mz.hold(5):  # type: ignore[arg-type]
         pass
+    with mz.hold("orders") as hold, pytest.raises(BadArgument, match="at cannot be 'now'"):
+        hold.move("now")  # type: ignore[arg-type]
     assert names(mz) == []
+
+
+def test_what_is_kept_has_a_name_by_which_it_is_found(mz: MzShare) -> None:
+    for name, says in ((None, "a hold that is kept needs a name"), ("", "and this one has 0"), ("x" * 1_001, "1,001")):
+        with pytest.raises(HoldRefused, match=says), mz.hold("orders", name=name, keep=True):
+            pytest.fail("nobody would find it again")
+    assert names(mz) == []
+    longest = "ö" * 500
+    for _ in range(2):
+        with mz.hold("orders", name=longest, keep=True) as hold:
+            assert hold.name == longest
+    assert names(mz) == [longest]
+
+
+@pytest.mark.parametrize(("keep", "now"), [(True, "nobody keeps it alive any more"), (False, "it was released")])
+def test_after_its_end_nobody_is_told_that_all_is_well(mz: MzShare, keep: bool, now: str) -> None:
+    with mz.hold("orders", name="loader", keep=keep) as hold:
+        hold.check()
+    for ask in (hold.check, lambda: hold.move(hold.at)):
+        with pytest.raises(HoldEnded, match=f"the hold 'loader' on orders has ended, and {now}"):
+            ask()

@@ -21,12 +21,15 @@ from airflow_provider_mzshare.control.lifecycle.change_stream import (
     Asked,
     Stream,
     begin,
+    not_live_now,
     schema_of,
     table_named,
     wanted_at,
 )
+from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog.changes import check_end
+from airflow_provider_mzshare.core.ticklog.state import TableStatus
 from airflow_provider_mzshare.errors import NotReadable
 
 POLL_SECONDS = 1.0
@@ -41,6 +44,7 @@ def follow_changes(
     *,
     poll_seconds: float = POLL_SECONDS,
     timeout: float | None = None,
+    not_live: NotLiveTables = ignore,
 ) -> Iterator[pa.RecordBatchReader]:
     """The changes of a table as ``open_changes`` has them, and then those that come.
 
@@ -48,11 +52,12 @@ def follow_changes(
     that is waited for.
 
     :param timeout: seconds after which it ends, with all that is final then; None: never.
+    :param not_live: what to do about a table that is not live when it is looked at first, or that stalls meanwhile.
     """
     with catalog.read() as session:
         table_id = table_named(session, name).id
     deadline = None if timeout is None else time.monotonic() + timeout
-    following = _Following(catalog, warehouse, table_id, asked, poll_seconds, deadline)
+    following = _Following(catalog, warehouse, table_id, asked, poll_seconds, deadline, not_live)
     stream = following.begun()
     if stream is None:
         with catalog.read() as session:
@@ -64,9 +69,9 @@ def follow_changes(
         yield pa.RecordBatchReader.from_batches(stream.schema, batches)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Following:
-    """:param deadline: by the monotonic clock."""
+    """:param deadline: by the monotonic clock. :param seen: how the table was when it was looked at last."""
 
     catalog: Catalog
     warehouse: str
@@ -74,15 +79,19 @@ class _Following:
     asked: Asked
     poll_seconds: float
     deadline: float | None
+    not_live: NotLiveTables
+    seen: TableStatus | None = None
 
     def begun(self) -> Stream | None:
         """None: the time is up before there is anything to begin with."""
         while True:
-            with self.catalog.read() as session:
-                table = self._table(session)
+            stream = None
+            with self._look() as (session, table):
                 if self._can_begin(table):
                     end = table.upper if self.asked.up_to is None else min(self.asked.up_to, table.upper)
-                    return begin(session, self.warehouse, table, replace(self.asked, up_to=end))
+                    stream = begin(session, self.warehouse, table, replace(self.asked, up_to=end))
+            if stream is not None:
+                return stream
             if not self._waits():
                 return None
 
@@ -96,8 +105,7 @@ class _Following:
 
     def _final(self, stream: Stream) -> int:
         """How far the stream can go now."""
-        with self.catalog.read() as session:
-            table = self._table(session)
+        with self._look() as (session, table):
             up_to = table.upper if self.asked.up_to is None else min(self.asked.up_to, table.upper)
             if table.backfill_id is not None or up_to <= stream.reached:
                 return stream.reached
@@ -111,11 +119,19 @@ class _Following:
                 )
             return up_to
 
-    def _table(self, session: Session) -> TableItem:
-        table = get_table_item(session, self.table_id)
-        if table.status == "dropped":
-            raise NotReadable(f"{table.display} was dropped")
-        return table
+    @contextmanager
+    def _look(self) -> Iterator[tuple[Session, TableItem]]:
+        """The table as it is now. Once the catalog is let go, the reader is told if nothing comes of it."""
+        with self.catalog.read() as session:
+            table = get_table_item(session, self.table_id)
+            if table.status == "dropped":
+                raise NotReadable(f"{table.display} was dropped")
+            yield session, table
+            news = self.seen is None or (table.status == "stalled" and self.seen != "stalled")
+            tables = not_live_now(session, table) if news and not self.asked.is_final(table.upper) else []
+        self.seen = table.status
+        if tables:
+            self.not_live(tables)
 
     def _can_begin(self, table: TableItem) -> bool:
         if table.upper == 0 or table.backfill_id is not None:

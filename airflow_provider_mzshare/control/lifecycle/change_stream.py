@@ -20,13 +20,15 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, g
 from airflow_provider_mzshare.control.catalog.queries import changes as queries
 from airflow_provider_mzshare.control.catalog.queries.changes import StateAt, Stored, TickChanges, TurnChanges
 from airflow_provider_mzshare.control.catalog.queries.reads import EMPTY_VERSION, table_read_point
+from airflow_provider_mzshare.control.catalog.queries.standings import Standing, standings
 from airflow_provider_mzshare.control.lifecycle.check_table import explain
+from airflow_provider_mzshare.control.lifecycle.liveness import NotLiveTables, ignore
 from airflow_provider_mzshare.control.lifecycle.read_table import READ_ERRORS
 from airflow_provider_mzshare.control.sql.script import parse_name
 from airflow_provider_mzshare.control.views.readable import find_relation
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.schema import system_names
-from airflow_provider_mzshare.core.ticklog.changes import Bounds, check_bounds, nearest_cuts
+from airflow_provider_mzshare.core.ticklog.changes import Bounds, check_bounds, check_range, nearest_cuts
 from airflow_provider_mzshare.errors import NotReadable
 from airflow_provider_mzshare.storage.collections.changes import (
     Place,
@@ -61,19 +63,31 @@ class Asked:
     columns: Sequence[str] | None = None
     with_system_columns: bool = False
 
+    def is_final(self, upper: int) -> bool:
+        """Whether a table that is there up to a time gives all of it already, whatever becomes of the table."""
+        return self.up_to is not None and self.up_to <= upper and not (self.snapshot and self.as_of is None)
+
 
 @contextmanager
-def open_changes(catalog: Catalog, warehouse: str, name: str, asked: Asked) -> Iterator[pa.RecordBatchReader]:
+def open_changes(
+    catalog: Catalog, warehouse: str, name: str, asked: Asked, *, not_live: NotLiveTables = ignore
+) -> Iterator[pa.RecordBatchReader]:
     """The changes of a table, a batch at a time: only a part of them is in memory.
 
     Columns: the time, with ``progress`` whether the row only tells of progress, how often the row comes or goes, and
     the table's own, as its newest tick of these has them. No order within a time.
+
+    :param not_live: what to do about a table that is not live, if the answer goes to what it has got by now.
     """
     with catalog.read() as session:
         table = table_named(session, name)
         if table.upper == 0:
-            raise NotReadable(f"{table.display} has no committed tick yet", hint=hints.become_live(table.display))
+            step = _heal(table) or hints.become_live(table.display)
+            raise NotReadable(f"{table.display} has no committed tick yet", hint=step)
         stream = begin(session, warehouse, table, asked)
+        unfinished = [] if asked.is_final(table.upper) else not_live_now(session, table)
+    if unfinished:
+        not_live(unfinished)
     with closing(stream.explained(catalog, stream.batches(catalog, stream.bounds.up_to))) as batches:
         # The first batch is read now: errors show there.
         first = [batch for batch in [next(batches, None)] if batch is not None]
@@ -91,9 +105,15 @@ def table_named(session: Session, name: str) -> TableItem:
     return relation.item
 
 
+def not_live_now(session: Session, table: TableItem) -> Sequence[Standing]:
+    """The table, if it is not live."""
+    return [] if table.status == "live" else list(standings(session, [table.id]).values())
+
+
 def begin(session: Session, warehouse: str, table: TableItem, asked: Asked) -> Stream:
     """Check the bounds, and fix what the stream begins with. The table has a committed tick."""
     bounds = _bounds(session, table, asked)
+    check_range(bounds)
     check_bounds(bounds, queries.gaps_near(session, table, (bounds.lower, bounds.up_to)))
     generation = queries.generation_at(session, table, bounds.lower - 1)
     wanted = wanted_at(session, table, asked, max(bounds.up_to - 1, bounds.as_of))
@@ -124,14 +144,18 @@ def schema_of(wanted: Wanted, *, progress: bool) -> pa.Schema:
 
 
 def _bounds(session: Session, table: TableItem, asked: Asked) -> Bounds:
-    as_of = asked.as_of
+    as_of, given = asked.as_of, asked.as_of is not None
     if as_of is None and asked.snapshot:
         as_of = table.upper - 1
     elif as_of is None:
         first = table.since + 1
         as_of = nearest_cuts(first, queries.gaps_near(session, table, [first]))[1]
     up_to = table.upper if asked.up_to is None else asked.up_to
-    return Bounds(table.display, as_of, up_to, asked.snapshot, table.since, table.upper)
+    return Bounds(table.display, as_of, up_to, asked.snapshot, table.since, table.upper, given=given, heal=_heal(table))
+
+
+def _heal(table: TableItem) -> str:
+    return hints.heal(table.display, table.reason) if table.status == "stalled" else ""
 
 
 @dataclass

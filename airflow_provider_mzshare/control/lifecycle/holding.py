@@ -19,8 +19,9 @@ from airflow_provider_mzshare.control.catalog.log.holds import HoldStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.hold_rows import list_holds
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_table
+from airflow_provider_mzshare.core import arguments
 from airflow_provider_mzshare.core.ids import ItemId
-from airflow_provider_mzshare.core.ticklog.holds import Hold, Wanted
+from airflow_provider_mzshare.core.ticklog.holds import Hold, HoldEnded, HoldRefused, Wanted
 from airflow_provider_mzshare.errors import MzShareError, TransientError
 
 LIMIT_SECONDS = 3_600.0
@@ -50,13 +51,21 @@ class ReadHold:
     def at(self) -> int:
         return self._hold.at
 
-    def move(self, at: int) -> None:
+    def move(self, at: int | datetime) -> None:
         """What is before ``at`` may go, and who comes back to this hold goes on there. Counts as a heartbeat."""
         self.check()
-        self._hold = self._store.move(self.name, self._hold.claim, at)
+        self._hold = self._store.move(self.name, self._hold.claim, arguments.moment("at", at))
 
     def check(self) -> None:
-        """Raise HoldLost if a heartbeat has found that the hold was dropped, or that somebody else has it."""
+        """Raise HoldLost if a heartbeat has found that the hold was dropped, or that somebody else has it.
+
+        After the end of the context nobody looks any more: then it is HoldEnded.
+        """
+        self._check_had()
+        if self._done.is_set():
+            raise HoldEnded(self._hold, self.table, kept=self.keep)
+
+    def _check_had(self) -> None:
         if self._lost is not None:
             raise self._lost
 
@@ -77,7 +86,7 @@ class ReadHold:
     def end(self) -> None:
         """Stop the heartbeat, and release the hold or leave it. Raises HoldLost if it was not had all the time."""
         self._stop()
-        self.check()
+        self._check_had()
         if self.keep:
             self._store.refresh(self.name, self._hold.claim)
         else:
@@ -109,12 +118,14 @@ def hold_table(
     :param at: None: where the hold of this name stands, or else the table's newest time.
     :param name: by which the hold is found again after a restart; None: a new one.
     :param limit: seconds without a heartbeat after which the hold is dropped.
-    :param keep: do not release it at the end.
+    :param keep: do not release it at the end. It needs a name then.
     :param holder: who holds, as people should see it; by default this process.
     """
     store, item = HoldStore(catalog), find_table(catalog, table)
+    if keep and name is None:
+        raise HoldRefused("a hold that is kept needs a name, by which its holder finds it again")
     wanted = Wanted(
-        name=name or f"hold-{uuid4().hex[:12]}",
+        name=f"hold-{uuid4().hex[:12]}" if name is None else name,
         at=at,
         holder=holder or f"process {os.getpid()} on {socket.gethostname()}",
         claim=uuid4().hex,

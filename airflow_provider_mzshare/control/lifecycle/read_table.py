@@ -70,6 +70,8 @@ class Unread:
         return schema.empty_table().select(wanted)
 
 
+_SPARKS_MOST = 2**31 - 1
+"""To so many rows Spark can limit a frame."""
 READ_ERRORS = (NotReadable, OSError, DeltaError, pa.ArrowException)
 """Errors of a read when files or versions are not as the catalog says."""
 
@@ -227,6 +229,8 @@ def _of_frame(frame: DataFrame, query: Query) -> DataFrame:
     """The chosen columns of a view, which has no system columns."""
     wanted = choose_columns(frame.columns, query.columns)
     chosen = frame.select(*(frame["`" + name.replace("`", "``") + "`"] for name in wanted))
+    if query.limit is not None and query.limit > _SPARKS_MOST:
+        raise NotReadable(f"a view can be limited to {_SPARKS_MOST:,} rows at most", hint="leave the limit out")
     return chosen if query.limit is None else chosen.limit(query.limit)
 
 

@@ -8,13 +8,14 @@ from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 from airflow_provider_mzshare.control.sql.script import parse_name
+from airflow_provider_mzshare.core import arguments
 from airflow_provider_mzshare.errors import StatementError, TerminalError, UnknownItem
 
 
 def typed_name(text: str) -> QualifiedName:
     """``[schema.]name`` as in SQL: without quotes, upper case is folded."""
     try:
-        return parse_name(text)
+        return parse_name(arguments.text("a name", text))
     except StatementError:
         # The place in a statement means nothing to a user who typed a name.
         raise TerminalError(

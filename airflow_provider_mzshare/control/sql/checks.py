@@ -30,6 +30,7 @@ _INSTEAD_IN_KEYS = {"real": "numeric", "double": "numeric", "jsonb": "text"}
 _KEY_OF_CHANGES = (
     "PRIMARY KEY (column, …) NOT ENFORCED in the column list, or INCLUDE KEY (column type, …) with KEY FORMAT JSON"
 )
+_NOT_UNDECODED = ", and so an upstream whose records are decoded; a load generator cannot have it"
 _ADVICE = {
     "key_columns": "; leave one of them out",
     "inline_errors": "; INLINE AS gives the column of errors another name",
@@ -63,6 +64,8 @@ class Misfit(ValueError):
 def check_output(output: values.Output) -> None:
     """The clauses of a table, or of an old-style source with one output, go together."""
     decoder = format_named(output.format)
+    if output.primary_key:
+        _check_takes_primary_key(output)
     if decoder.own_columns:
         _check_undecoded(output)
     _check_types(output)
@@ -105,8 +108,10 @@ def _check_key(output: values.Output) -> None:
     whole = [number for number, item in enumerate(output.include) if item.what == "key"]
     value = f"FORMAT {sql_word(output.format)}"
     if output.key_format and not whole and not output.key_columns:
+        columns = " (column type, …)" if wraps_rows(envelope_named(output.envelope)) else ""
+        instead = "the key is PRIMARY KEY, so" if output.primary_key else f"add INCLUDE KEY{columns}, or"
         key = f"KEY FORMAT {sql_word(output.key_format)}"
-        raise Misfit(f"{key} decodes nothing: add INCLUDE KEY, or write {value} alone", Clause("key_format"))
+        raise Misfit(f"{key} decodes nothing: {instead} write {value} alone", Clause("key_format"))
     if not output.key_columns:
         return
     if whole:
@@ -150,28 +155,35 @@ def _check_wrapped(output: values.Output, word: str) -> None:
         if name and not format_named(name).takes_changes:
             known = any_of([each.upper() for each in FORMATS if format_named(each).takes_changes])
             words = f"{'KEY ' if clause == 'key_format' else ''}FORMAT {known}"
-            raise Misfit(
-                f"ENVELOPE {word} needs {words}", Clause("key_format" if clause == "key_format" else "envelope")
-            )
+            others = _NOT_UNDECODED if format_named(name).own_columns else ""
+            place = Clause("key_format" if clause == "key_format" else "envelope")
+            raise Misfit(f"ENVELOPE {word} needs {words}{others}", place)
     if not output.columns:
         raise Misfit(f"ENVELOPE {word} needs a column list: the columns of the table upstream", Clause("envelope"))
     whole = [number for number, item in enumerate(output.include) if item.what == "key"]
     if whole:
-        wrong = f"with ENVELOPE {word} the key is columns: {_KEY_OF_CHANGES}"
-        raise Misfit(wrong, Clause("include", whole[0]))
+        instead = "PRIMARY KEY: leave INCLUDE KEY out" if output.primary_key else f"columns: {_KEY_OF_CHANGES}"
+        raise Misfit(f"with ENVELOPE {word} the key is {instead}", Clause("include", whole[0]))
     if output.inline_errors is not None:
         wrong = f"{INLINE} does not go with ENVELOPE {word}: what cannot be decoded is in the table's errors"
         raise Misfit(wrong, Clause("inline_errors"))
 
 
-def _check_primary_key(output: values.Output) -> None:
+def _check_takes_primary_key(output: values.Output) -> None:
     """Only an envelope that has the row inside of the value takes the key from there."""
-    if not wraps_rows(envelope_named(output.envelope)):
-        wrapping = any_of([envelope_word(each.name) for each in ENVELOPES.all() if wraps_rows(each)])
-        appends = envelope_named(output.envelope).appends
-        instead = "there is no key" if appends else "the key is INCLUDE KEY"
-        wrong = f"PRIMARY KEY needs ENVELOPE {wrapping}; with ENVELOPE {envelope_word(output.envelope)} {instead}"
-        raise Misfit(wrong, Clause("primary_key"))
+    envelope = envelope_named(output.envelope)
+    if wraps_rows(envelope):
+        return
+    wrapping = any_of([envelope_word(each.name) for each in ENVELOPES.all() if wraps_rows(each)])
+    instead = "the key is the upstream's own" if format_named(output.format).own_columns else "the key is INCLUDE KEY"
+    if envelope.appends:
+        instead = "there is no key"
+    wrong = f"PRIMARY KEY needs ENVELOPE {wrapping}; with ENVELOPE {envelope_word(output.envelope)} {instead}"
+    raise Misfit(wrong, Clause("primary_key"))
+
+
+def _check_primary_key(output: values.Output) -> None:
+    """It names columns of the list, and is the only key."""
     if output.key_columns:
         raise Misfit("the key is given twice: by PRIMARY KEY and by INCLUDE KEY", Clause("key_columns", 0, "name"))
     types = {column.name: column.type for column in output.columns}

@@ -7,6 +7,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql.column_types import COLUMN_TYPES, DEFAULT_NUMERIC, base_type, to_sql
 from airflow_provider_mzshare.control.sql.grammar import Reader
+from airflow_provider_mzshare.control.sql.names import quote
 from airflow_provider_mzshare.control.sql.scanning import shown
 from airflow_provider_mzshare.core.schema import check_type
 
@@ -32,10 +33,14 @@ class ColumnGrammar(Reader):
         start = self._curr
         if columns and self._match(TokenType.PRIMARY_KEY):
             key = self._read_list(lambda: self._read_identifier("a column name"))
-            self._read_words("NOT", "ENFORCED")
+            if not self._match_text_seq("NOT", "ENFORCED"):
+                self.raise_error(f"no key is enforced: write {_written(key)}", start)
             keys.append(exp.Tuple(expressions=key).update_positions(start))
-        else:
-            columns.append(self._read_column())
+            return
+        columns.append(self._read_column())
+        if self._match(TokenType.PRIMARY_KEY, advance=False):
+            wanted = _written([columns[-1].this])
+            self.raise_error(f"a key has a place of its own: write {wanted} at the end of the column list")
 
     def _read_type(self) -> exp.Expr:
         start = self._curr
@@ -75,3 +80,8 @@ class ColumnGrammar(Reader):
         if len(digits) > 2:
             self.raise_error(f"{spelling} takes a precision and a scale, no more", start)
         return digits if len(digits) == 2 else [*digits, "0"]
+
+
+def _written(key: list[exp.Identifier]) -> str:
+    """The clause of a key with these columns."""
+    return f"PRIMARY KEY ({', '.join(quote(column.name) for column in key)}) NOT ENFORCED"

@@ -17,11 +17,18 @@ from airflow_provider_mzshare.errors import StatementError
 class _ColumnList(ColumnGrammar):
     def read_all(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr]:
         self._begin(raw_tokens, sql)
-        columns = [self._read_column()]
+        columns = [self._read_one()]
         while self._match(TokenType.COMMA):
-            columns.append(self._read_column())
+            columns.append(self._read_one())
         self._read_end()
         return columns
+
+    def _read_one(self) -> exp.Expr:
+        """Outside of a statement a key is an argument of its own."""
+        column = None if self._match(TokenType.PRIMARY_KEY, advance=False) else self._read_column()
+        if column is None or self._match(TokenType.PRIMARY_KEY, advance=False):
+            self.raise_error("PRIMARY KEY is not written here: name its columns in primary_key")
+        return column
 
     def read_one_type(self, raw_tokens: list[Token], sql: str) -> exp.Expr:
         self._begin(raw_tokens, sql)

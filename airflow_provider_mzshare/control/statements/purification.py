@@ -12,8 +12,10 @@ from airflow_provider_mzshare.control.definition_errors import AmbiguousReferenc
 from airflow_provider_mzshare.control.sql import values as sql
 from airflow_provider_mzshare.control.sql.checks import unfit_for_key
 from airflow_provider_mzshare.control.sql.column_types import to_sql
+from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.names import quote
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSpec, TableSpec
+from airflow_provider_mzshare.envelopes.base import wraps_rows
 from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.errors import ReferenceMissing
@@ -68,6 +70,8 @@ def stored_reference(spec: TableSpec) -> ReferenceInfo:
 def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
     """The complete definition: nothing else has to be asked."""
     kind = kind_of(source)
+    if reference.columns is not None and not format_named(statement.format).own_columns:
+        raise _undecodable(statement, reference)
     _check_metadata(statement, kind)
     if reference.columns is None:
         _check_decoded(statement, kind)
@@ -136,11 +140,6 @@ def _check_decoded(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> None
 def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[ColumnSpec, ...]:
     """The columns of the upstream, without the excluded ones."""
     where, columns = f"reference {written(reference)}", reference.columns or ()
-    if not format_named(statement.format).own_columns:
-        raise BadExport(
-            f"table {statement.name}: {where} has columns of its own and nothing to decode",
-            hint=f"leave {_formats(statement)} out",
-        )
     known = [column.name for column in columns]
     for name in (*statement.text_columns, *statement.exclude_columns):
         if name not in known:
@@ -159,10 +158,27 @@ def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[
     return kept
 
 
-def _formats(statement: sql.CreateTable) -> str:
-    """The clause FORMAT, as it was written."""
+def _undecodable(statement: sql.CreateTable, reference: ReferenceInfo) -> BadExport:
+    """FORMAT is given where the columns are the upstream's own. The clauses that need it go with it.
+
+    Otherwise they would be refused next, for want of a FORMAT.
+    """
     key = f"KEY FORMAT {sql_word(statement.key_format)} VALUE " if statement.key_format else ""
-    return f"{key}FORMAT {sql_word(statement.format)}"
+    clauses = [f"{key}FORMAT {sql_word(statement.format)}"]
+    problem, instead = "has columns of its own and nothing to decode", ""
+    if statement.include or statement.key_columns:
+        clauses.append("INCLUDE")
+    if statement.inline_errors is not None:
+        clauses.append("VALUE DECODING ERRORS")
+    if wraps_rows(envelope_named(statement.envelope)):
+        word = f"ENVELOPE {envelope_word(statement.envelope)}"
+        clauses += [*(["PRIMARY KEY"] if statement.primary_key else []), word]
+        problem += f", so {word} is not possible"
+        instead = "; ENVELOPE UPSERT has a row for each key" if reference.keys else ""
+    return BadExport(
+        f"table {statement.name}: reference {written(reference)} {problem}",
+        hint=f"leave {listing(clauses, 'and')} out{instead}",
+    )
 
 
 def _check_list(statement: sql.CreateTable, where: str, kept: Sequence[ColumnSpec]) -> None:

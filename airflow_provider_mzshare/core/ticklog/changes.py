@@ -134,6 +134,8 @@ class Bounds:
     """What a caller asks for, and what the table has. All times are milliseconds.
 
     :param as_of: with a snapshot, the time of it; without, the first time of the stream.
+    :param given: whether the caller named that time. Otherwise it is the newest for a snapshot, or the first there is.
+    :param heal: the next step, if the table has stalled: nothing more becomes final by itself.
     """
 
     table: str
@@ -142,11 +144,22 @@ class Bounds:
     snapshot: bool
     since: int
     upper: int
+    given: bool = True
+    heal: str = ""
 
     @property
     def lower(self) -> int:
         """The first time that changes are wanted of: also the first cut."""
         return self.as_of + 1 if self.snapshot else self.as_of
+
+    @property
+    def first(self) -> int:
+        """The state at ``since`` is the oldest there is: what its own changes lead from is gone."""
+        return self.since if self.snapshot else self.since + 1
+
+    @property
+    def what(self) -> str:
+        return "a snapshot" if self.snapshot else "changes without a snapshot"
 
 
 def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
@@ -154,29 +167,52 @@ def check_bounds(bounds: Bounds, gaps: Iterable[Gap]) -> None:
 
     :param gaps: of the table, at least those that hold one of the two cuts.
     """
-    table, lower = bounds.table, bounds.lower
-    # The state at ``since`` is the oldest there is: what its own changes lead from is gone.
-    first = bounds.since if bounds.snapshot else bounds.since + 1
-    what = "a snapshot" if bounds.snapshot else "changes without a snapshot"
-    if bounds.as_of < first:
-        raise NotReadable(
-            f"{table}: {what} cannot begin at {bounds.as_of}: it can be read since {bounds.since}",
-            hint=f"the first time of {what} is {first}",
-        )
-    if bounds.snapshot and bounds.as_of >= bounds.upper:
-        raise NotReadable(
-            f"{table} has no snapshot as of {bounds.as_of}, which is not final yet: its last time is {bounds.upper - 1}"
-        )
+    check_range(bounds)
+    known = list(gaps)
+    _check_cut(bounds, known, bounds.lower, "begin at", int(bounds.snapshot))
+    check_end(bounds, known)
+
+
+def check_range(bounds: Bounds) -> None:
+    """Raise NotReadable unless the stream is within what the table has, whatever gaps that has."""
+    _check_begin(bounds)
     if bounds.up_to > bounds.upper:
         raise NotReadable(
-            f"{table} has no changes up to {bounds.up_to} yet: what is before {bounds.upper} is final",
-            hint=f"ask for changes up to {bounds.upper}, or follow the table",
+            f"{bounds.table} has no changes up to {bounds.up_to} yet: what is before {bounds.upper} is final",
+            hint=f"ask for changes up to {bounds.upper}, or {bounds.heal or 'follow the table'}",
         )
-    if bounds.up_to < lower:
-        raise NotReadable(f"{table}: changes from {lower} up to {bounds.up_to} end before they begin")
-    known = list(gaps)
-    _check_cut(bounds, known, lower, "begin at", int(bounds.snapshot))
-    check_end(bounds, known)
+    if bounds.up_to < bounds.lower:
+        raise _backwards(bounds)
+
+
+def _check_begin(bounds: Bounds) -> None:
+    table, as_of, upper = bounds.table, bounds.as_of, bounds.upper
+    if as_of < bounds.first:
+        raise NotReadable(
+            f"{table}: {bounds.what} cannot begin at {as_of}: it can be read since {bounds.since}",
+            hint=f"the first time of {bounds.what} is {bounds.first}",
+        )
+    if bounds.snapshot and as_of >= upper:
+        wrong = f"{table} has no snapshot as of {as_of}, which is not final yet: its last time is {upper - 1}"
+        raise NotReadable(wrong, hint=bounds.heal)
+    if as_of > upper:
+        raise NotReadable(
+            f"{table}: changes cannot begin at {as_of} yet: what is before {upper} is final",
+            hint=f"ask for changes from {upper} on, or {bounds.heal or 'follow the table'}",
+        )
+
+
+def _backwards(bounds: Bounds) -> NotReadable:
+    """It ends before it begins. Nobody need have said where it begins."""
+    first, last, hint = bounds.first, bounds.up_to - 1, ""
+    if bounds.given:
+        begins = f"the snapshot as of {bounds.as_of}" if bounds.snapshot else f"the changes from {bounds.as_of} on"
+    elif bounds.snapshot:
+        begins = f"the newest snapshot, as of {bounds.as_of}"
+        hint = f"also say the time of the snapshot, from {first} to {last}" if first <= last else ""
+    else:
+        begins = f"the first changes that there are, from {bounds.as_of} on"
+    return NotReadable(f"{bounds.table}: a stream up to {bounds.up_to} ends before it begins, with {begins}", hint=hint)
 
 
 def check_end(bounds: Bounds, gaps: Sequence[Gap]) -> None:

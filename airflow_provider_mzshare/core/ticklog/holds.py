@@ -10,12 +10,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from unicodedata import category
 
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.errors import NotReadable, TerminalError
 
 LONGEST_LIMIT_MS = 366 * 86_400_000
 """A hold that is never dropped would be found when the disk is full."""
+
+LONGEST_NAME = 1_000
+"""Bytes. A name is a key in the catalog's database; those that a DAG and its task make have some 550."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,18 @@ class UnknownHold(HoldLost):
         super().__init__(f"there is no hold {name!r}", hint="mzshare holds")
 
 
+class HoldEnded(HoldLost):
+    """The context of the hold has ended, so nobody beats for it any more. ``kept``: it stands until its limit."""
+
+    def __init__(self, hold: Hold, table: str, *, kept: bool) -> None:
+        self.name, self.table, self.at = hold.name, table, hold.at
+        now = "nobody keeps it alive any more" if kept else "it was released"
+        super().__init__(
+            f"the context of the hold {hold.name!r} on {table} has ended, and {now}",
+            hint="enter the hold of this name again" if kept else "ask inside the context",
+        )
+
+
 class HoldRefused(TerminalError):
     """A hold that cannot be had, or cannot be where it is asked for."""
 
@@ -138,6 +154,8 @@ def take(found: Hold | None, held: Held, wanted: Wanted, now: int) -> Hold:
     if found is not None and wanted.at is None:
         # Where it stood is its holder's to say again: silently, it would begin later, and miss what was between.
         raise HoldDropped(found, held)
+    if found is None:
+        _check_name(wanted.name)
     at = held.upper - 1 if wanted.at is None else wanted.at
     _check_readable(held, at)
     return Hold(
@@ -151,6 +169,15 @@ def take(found: Hold | None, held: Held, wanted: Wanted, now: int) -> Hold:
         limit_ms=wanted.limit_ms,
         named=wanted.named,
     )
+
+
+def _check_name(name: str) -> None:
+    """Of a new hold: people have to be able to write it, and databases to keep it."""
+    size = len(name.encode(errors="replace"))
+    if not 0 < size <= LONGEST_NAME:
+        raise HoldRefused(f"the name of a hold has 1 to {LONGEST_NAME:,} bytes, and this one has {size:,}")
+    if any(category(char) in ("Cc", "Cs") for char in name):
+        raise HoldRefused(f"the name of a hold has no control characters, and {name!r} has")
 
 
 def _go_on(found: Hold, held: Held, wanted: Wanted, now: int) -> Hold:

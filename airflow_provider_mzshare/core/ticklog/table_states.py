@@ -41,6 +41,10 @@ TRANSITIONS: Mapping[Event, Mapping[TableStatus, TableStatus]] = {
 its backfill is retired; ALTER TABLE … RESUME; its backfill is parted; a repaired catalog has lost the tick it joined
 by; DROP."""
 
+TRUNCATED = "truncated"
+"""Begins the reason of a table that has stalled before a record that takes all rows away: records of other lanes have
+no order against it. It would stall there again."""
+
 
 def status_after(status: TableStatus, event: Event) -> TableStatus:
     """LogConflict where this cannot happen to a table that is in this state."""

@@ -207,6 +207,9 @@ def choose_columns(
     unknown = [name for name in asked if name not in present]
     if unknown:
         raise NotReadable(f"there is no column {', '.join(unknown)}; there are: {', '.join(present)}")
+    if len({*asked}) < len(asked):
+        twice = next(name for number, name in enumerate(asked) if name in asked[:number])
+        raise NotReadable(f"column {twice} is asked for twice")
     added = [name for name in system if with_system_columns and name not in asked]
     return [*asked, *added]
 

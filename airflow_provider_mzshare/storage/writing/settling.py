@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.core.schema import TICK
+from airflow_provider_mzshare.core.ticklog.table_states import TRUNCATED
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.keyed import KeyEvents
 from airflow_provider_mzshare.storage.fanout.events import as_errors
@@ -32,8 +33,8 @@ def why_not(events: KeyEvents, collection: Collection, place: Place, lanes: Lane
         return None
     at = found.select(list(place.names)).to_pylist()[0]
     return (
-        f"{place.tell(tuple(at.values()))} truncates the table, and the topic has {count} {place.lane}s: nothing says "
-        "which records of the others came before"
+        f"{TRUNCATED}: {place.tell(tuple(at.values()))} truncates the table, and the topic has {count} {place.lane}s: "
+        "nothing says which records of the others came before"
     )
 
 

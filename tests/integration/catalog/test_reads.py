@@ -103,8 +103,13 @@ def test_a_cut_shows_all_tables_at_one_tick(catalog: Catalog, log: Log) -> None:
         assert [point.tick for point in consistent_cut(session, [QUIET, TABLE_ID], as_of_ms=1030)] == [2, 2]
         assert [point.data_version for point in consistent_cut(session, [QUIET, TABLE_ID], tick=4)] == [0, 3]
         assert consistent_cut(session, []) == []
-        with pytest.raises(NotReadable, match="not final"):
+        with pytest.raises(NotReadable, match=r"as of \d+, the time of tick 6, which is not final yet"):
             consistent_cut(session, [TABLE_ID, QUIET], tick=6)
+    with catalog.write() as session:
+        session.execute(update(TableRow).where(TableRow.id == TABLE_ID).values(since=TableRow.upper - 1))
+    gone = r"t cannot be read as of \d+, the newest time that all of them have, which is gone"
+    with pytest.raises(NotReadable, match=gone), catalog.read() as session:
+        consistent_cut(session, [TABLE_ID, QUIET])
 
 
 def test_tables_of_two_sources_have_no_cut(catalog: Catalog, log: Log) -> None:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -17,6 +17,7 @@ import pytest
 from airflow_provider_mzshare import MzShare
 from airflow_provider_mzshare.control.catalog.log.arrivals import resnapshot_table, resume_table
 from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.queries.standings import Standing
 from airflow_provider_mzshare.control.lifecycle.change_following import follow_changes
 from airflow_provider_mzshare.control.lifecycle.change_stream import Asked, open_changes
 from airflow_provider_mzshare.core.ids import ItemId
@@ -119,6 +120,30 @@ def test_a_table_without_a_tick_is_waited_for(mz: MzShare, filled: Filled) -> No
     filled.table(other, "new", "id bigint")
     with meanwhile(lambda: filled.feed(other, [{"id": 9}])), mz.follow("new", poll_seconds=LOOK, timeout=60) as batches:
         assert batches.read_next_batch().column("id").to_pylist() == [9]
+
+
+def test_a_table_that_stalls_meanwhile_is_told_of_once(mz: MzShare, filled: Filled) -> None:
+    told: list[str] = []
+
+    def tell(tables: Sequence[Standing]) -> None:
+        told.extend(table.far for table in tables)
+
+    asked, look = Asked(None, None, True), {"poll_seconds": LOOK, "timeout": 60, "not_live": tell}
+    with follow_changes(filled.catalog, filled.root, "orders", asked, **look) as batches:  # type: ignore[arg-type]
+        assert batches.read_next_batch().num_rows == 2
+        filled.feed(SOURCE, [{"id": 2}])
+        assert (batches.read_next_batch().num_rows, told) == (1, [])
+        with filled.catalog.read() as session:
+            table_id = items.find_table(session, ("public", "orders")).id
+        filled.feed(SOURCE, [{"id": 3}], stall=[table_id])
+
+        def drop() -> None:
+            wait_until(lambda: bool(told), 30, "a look")
+            mz.sql("DROP TABLE orders")
+
+        with meanwhile(drop), pytest.raises(NotReadable, match="was dropped"):
+            batches.read_next_batch()
+    assert told == ["stalled (full), 1 tick (1 offset) behind, 3 of 4 offsets"]
 
 
 def test_it_stays_with_its_table_whatever_it_is_called_and_ends_with_it(mz: MzShare, filled: Filled) -> None:

@@ -92,8 +92,10 @@ def test_what_cannot_be_given_in_full_is_refused_with_the_nearest_times(mz: MzSh
         ),
         ({"as_of": last + 1}, f"not final yet: its last time is {last}", ""),
         ({"up_to": last + 2}, f"what is before {last + 1} is final", f"ask for changes up to {last + 1}"),
-        ({"as_of": last + 2, "snapshot": False}, "end before they begin", ""),
-        ({"as_of": last, "up_to": last}, "end before they begin", ""),
+        ({"as_of": last + 2, "snapshot": False}, "cannot begin at .* yet", f"ask for changes from {last + 1} on"),
+        ({"as_of": last, "up_to": last}, f"ends before it begins, with the snapshot as of {last}", ""),
+        ({"up_to": last}, f"with the newest snapshot, as of {last}", f"from {first} to {last - 1}"),
+        ({"up_to": first, "snapshot": False}, f"with the first changes that there are, from {first + 1} on", ""),
         ({"columns": ["nothing"]}, "there is no column nothing; there are: id, amount", ""),
     ):
         with pytest.raises(NotReadable, match=says) as refused:
@@ -167,6 +169,28 @@ def test_on_the_command_line(cli: Cli, filled: Filled, times: list[int]) -> None
     assert len(shown.splitlines()) == 2 + 4
     assert "the first time of a snapshot is" in cli.error("changes", "orders", "--as-of", "1")
     assert "is not a name" in cli.error("changes", "a b")
+
+
+def test_a_table_that_has_stalled_is_told_on_the_command_line_with_what_goes_on(
+    cli: Cli, filled: Filled, times: list[int]
+) -> None:
+    table = filled.table(other := filled.source("other"), "stalls", "id bigint")
+    first = filled.feed(other, [{"id": 1}]).mz_timestamp
+    filled.feed(other, [{"id": 2}], stall=[table])
+    note = "note: table stalls is stalled (full), 1 tick (1 offset) behind"
+    begin = ("--as-of", str(first))
+    for options in ([], ["--no-snapshot"], begin, ["-f", "--timeout", "0.1"], ["-f", "--timeout", "0", *begin]):
+        answer = cli.ok("changes", "stalls", "-o", "csv", *options)
+        assert answer.err.startswith(note), options
+        assert "ALTER TABLE stalls RESUME" in answer.err
+    for options in (begin, ("-f", *begin)):
+        assert cli.ok("changes", "stalls", *options, "--up-to", str(first + 1)).err == ""
+    assert cli.ok("changes", "orders").err == ""
+    for options in (
+        ["--as-of", str(first + 1)], ["--up-to", str(first + 2)], ["--no-snapshot", "--as-of", str(first + 2)],
+    ):  # fmt: skip
+        assert "ALTER TABLE stalls RESUME" in cli.error("changes", "stalls", *options)
+    assert "ALTER TABLE stalls RESUME" in cli.error("read", "stalls", "--as-of", str(first + 1))
 
 
 def test_the_examples_of_the_page(cli: Cli, filled: Filled, times: list[int]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.lifecycle.verified import KeyDiffers, VerificationFailed
 from airflow_provider_mzshare.core.specs import TableSpec
 from airflow_provider_mzshare.storage.writing import member_commits
@@ -133,9 +134,10 @@ def test_a_truncation_stalls_a_table_whose_topic_has_several_partitions(open_sce
     found = scene.table(table)
     assert (found.status, scene.read().num_rows) == ("stalled", 1)
     assert found.reason == (
-        "partition 0, offset 1 truncates the table, and the topic has 3 partitions: nothing says which records of the "
-        "others came before"
+        "truncated: partition 0, offset 1 truncates the table, and the topic has 3 partitions: nothing says which "
+        "records of the others came before"
     )
+    assert "RESUME and RESNAPSHOT would stop at it again" in hints.heal(found.display, found.reason)
 
 
 class _Killed(Exception):

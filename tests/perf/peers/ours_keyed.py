@@ -16,7 +16,7 @@ from tests.support.keyed_load import KEY, fill, member_plan
 from tests.support.stack import Stack, Table
 from tests.support.waiting import wait_until
 
-SETTINGS = {"trigger_interval_ms": 100}
+SETTINGS = {"trigger_interval_ms": 50}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.connectors.places import Place
+from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.database.models import CollectionRow, CommitRow, SwapRow, TickRow
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem, get_table_item, source_place
 from airflow_provider_mzshare.control.catalog.objects.table_specs import spec_at
@@ -47,7 +48,7 @@ def table_read_point(
 ) -> ReadPoint:
     """The last tick at or before ``as_of_ms``, or ``tick`` itself, or the newest the table has."""
     table = get_table_item(session, table_id)
-    return _point(session, table, _time(session, [table], as_of_ms, tick))
+    return _point(session, table, _asked(session, [table], as_of_ms, tick))
 
 
 def consistent_cut(
@@ -58,11 +59,24 @@ def consistent_cut(
     if len({table.source_id for table in tables}) > 1:
         names = ", ".join(table.display for table in tables)
         raise NotReadable(f"{names} come from different sources, which share no ticks", hint="read them one by one")
-    time = _time(session, tables, as_of_ms, tick) if tables else 0
-    return [_point(session, table, time) for table in tables]
+    if not tables:
+        return []
+    asked = _asked(session, tables, as_of_ms, tick)
+    return [_point(session, table, asked) for table in tables]
 
 
-def _time(session: Session, tables: Sequence[TableItem], as_of_ms: int | None, tick: int | None) -> int:
+@dataclass(frozen=True)
+class _Asked:
+    """The time of a read. ``said``: where it comes from, unless the caller gave it himself."""
+
+    time: int
+    said: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.time}{self.said}"
+
+
+def _asked(session: Session, tables: Sequence[TableItem], as_of_ms: int | None, tick: int | None) -> _Asked:
     for table in tables:
         if table.upper == 0:
             raise NotReadable(
@@ -70,8 +84,11 @@ def _time(session: Session, tables: Sequence[TableItem], as_of_ms: int | None, t
                 hint=f"mzshare wait {shlex.quote(table.display)} --for live",
             )
     if tick is not None:
-        return _time_of_tick(session, tables[0], tick)
-    return as_of_ms if as_of_ms is not None else min(table.upper for table in tables) - 1
+        return _Asked(_time_of_tick(session, tables[0], tick), f", the time of tick {tick}")
+    if as_of_ms is not None:
+        return _Asked(as_of_ms)
+    newest = min(table.upper for table in tables) - 1
+    return _Asked(newest, ", the newest time that all of them have" if len(tables) > 1 else ", its newest time")
 
 
 def _time_of_tick(session: Session, table: TableItem, number: int) -> int:
@@ -93,19 +110,12 @@ def _readable_ticks(session: Session, table: TableItem) -> tuple[int, int]:
     return first, last
 
 
-def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
-    readable = f"it can be read from {table.since} to {table.upper - 1}"
-    if time < table.since:
-        raise NotReadable(f"{table.display} cannot be read as of {time}, which is gone or never was: {readable}")
-    if time >= table.upper:
-        raise NotReadable(f"{table.display} cannot be read as of {time}, which is not final yet: {readable}")
-    tick = _last_tick(session, table, TickRow.mz_timestamp <= time)
-    if tick is None:
-        raise NotReadable(f"{table.display} cannot be read as of {time}, because no tick is that old: {readable}")
-    collections = _collections(session, table, _generation(session, table, tick.mz_timestamp))
+def _point(session: Session, table: TableItem, asked: _Asked) -> ReadPoint:
+    tick = _tick_at(session, table, asked)
+    collections = _collections(session, table, _generation(session, table, tick.mz_timestamp, asked))
     data, errors = collections["data"], collections["errors"]
     for collection in (data, errors):
-        _check_final(session, table, collection.id, tick.mz_timestamp)
+        _check_final(session, table, collection.id, tick.mz_timestamp, asked)
     return ReadPoint(
         table_id=table.id,
         name=table.display,
@@ -125,6 +135,21 @@ def _point(session: Session, table: TableItem, time: int) -> ReadPoint:
     )
 
 
+def _tick_at(session: Session, table: TableItem, asked: _Asked) -> TickRow:
+    """The newest tick at or before a time that can be read."""
+    wrong = f"{table.display} cannot be read as of {asked},"
+    readable = f"it can be read from {table.since} to {table.upper - 1}"
+    if asked.time < table.since:
+        raise NotReadable(f"{wrong} which is gone or never was: {readable}")
+    if asked.time >= table.upper:
+        heal = hints.heal(table.display, table.reason) if table.status == "stalled" else ""
+        raise NotReadable(f"{wrong} which is not final yet: {readable}", hint=heal)
+    tick = _last_tick(session, table, TickRow.mz_timestamp <= asked.time)
+    if tick is None:
+        raise NotReadable(f"{wrong} because no tick is that old: {readable}")
+    return tick
+
+
 def _last_tick(session: Session, table: TableItem, condition: ColumnElement[bool]) -> TickRow | None:
     """Ticks that are only minted count too: a backfill may have written them already, and that is final."""
     found = select(TickRow).where(TickRow.source_id == table.source_id, condition)
@@ -132,7 +157,7 @@ def _last_tick(session: Session, table: TableItem, condition: ColumnElement[bool
     return session.scalar(newest.execution_options(populate_existing=True))
 
 
-def _generation(session: Session, table: TableItem, time: int) -> int:
+def _generation(session: Session, table: TableItem, time: int, asked: _Asked) -> int:
     """Which generation answers: before a swap's tick the one that was replaced, from it on the new one."""
     query = select(SwapRow).where(SwapRow.table_id == table.id, SwapRow.mz_timestamp > time)
     swap = session.scalar(query.order_by(SwapRow.mz_timestamp).limit(1))
@@ -140,7 +165,7 @@ def _generation(session: Session, table: TableItem, time: int) -> int:
         return table.generation
     if time >= swap.upper:
         raise NotReadable(
-            f"{table.display} has no data as of {time}: it stopped at {swap.upper - 1}, and a new generation "
+            f"{table.display} has no data as of {asked}: it stopped at {swap.upper - 1}, and a new generation "
             f"replaced it at {swap.mz_timestamp}",
             hint=f"mzshare read {shlex.quote(table.display)} --as-of {swap.mz_timestamp}",
         )
@@ -154,7 +179,7 @@ def _collections(session: Session, table: TableItem, generation: int) -> dict[st
     return {row.role: row for row in rows}
 
 
-def _check_final(session: Session, table: TableItem, collection_id: CollectionId, time: int) -> None:
+def _check_final(session: Session, table: TableItem, collection_id: CollectionId, time: int, asked: _Asked) -> None:
     """A backfill that heals a table writes several ticks in one commit: no version holds only some of them.
 
     A ``first_timestamp`` of 0 means unknown: an older app was still running when the catalog was upgraded.
@@ -167,7 +192,7 @@ def _check_final(session: Session, table: TableItem, collection_id: CollectionId
     ).one_or_none()
     if group is not None and 0 < group.first_timestamp <= time:
         raise NotReadable(
-            f"{table.display} cannot be read as of {time}: the backfill that resumed it wrote the ticks from "
+            f"{table.display} cannot be read as of {asked}: the backfill that resumed it wrote the ticks from "
             f"{group.first_timestamp} to {group.mz_timestamp} together",
             hint=f"mzshare read {shlex.quote(table.display)} --as-of {group.mz_timestamp}",
         )

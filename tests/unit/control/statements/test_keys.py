@@ -91,13 +91,36 @@ def reference(key_type: str = "bigint", keys: tuple[str, ...] = ("Id",)) -> Refe
          "column Id: jsonb cannot be in a key: equal values have several forms; take text", 'TEXT COLUMNS ("Id")'),
         ("KEY FORMAT JSON VALUE FORMAT TEXT INCLUDE KEY (a int) ENVELOPE UPSERT", reference(),
          "reference x.y has columns of its own and nothing to decode",
-         "leave KEY FORMAT JSON VALUE FORMAT TEXT out"),
+         "leave KEY FORMAT JSON VALUE FORMAT TEXT and INCLUDE out"),
+        ("FORMAT TEXT INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE)", reference(),
+         "reference x.y has columns of its own and nothing to decode",
+         "leave FORMAT TEXT, INCLUDE and VALUE DECODING ERRORS out"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_with_the_upstream_is_refused(
     clauses: str, given: ReferenceInfo, message: str, hint: str
 ) -> None:
     assert refused(f"FROM SOURCE s {clauses}", GENERATED, given) == (f"table public.t: {message}", hint)
+
+
+CHANGES = '(v text, "Id" bigint, PRIMARY KEY ("Id") NOT ENFORCED) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM'
+
+
+@pytest.mark.parametrize(
+    ("keys", "hint"),
+    [
+        (("Id",), "leave FORMAT JSON, PRIMARY KEY and ENVELOPE DEBEZIUM out; ENVELOPE UPSERT has a row for each key"),
+        ((), "leave FORMAT JSON, PRIMARY KEY and ENVELOPE DEBEZIUM out"),
+    ],
+)
+def test_changes_of_an_upstream_with_columns_are_refused_with_what_it_takes(keys: tuple[str, ...], hint: str) -> None:
+    message = "table public.t: reference x.y has columns of its own and nothing to decode, so ENVELOPE DEBEZIUM is not"
+    assert refused(CHANGES, GENERATED, reference(keys=keys)) == (f"{message} possible", hint)
+
+
+def test_what_an_upstream_with_columns_advises_instead_is_taken() -> None:
+    for clauses in ("FROM SOURCE s", "FROM SOURCE s ENVELOPE UPSERT"):
+        purified(clauses, GENERATED, reference())
 
 
 def test_an_upstream_that_only_knows_bytes_needs_a_format_also_for_a_key() -> None:

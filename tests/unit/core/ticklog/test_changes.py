@@ -46,14 +46,60 @@ def test_bounds_within_the_table_are_taken(bounds: Bounds) -> None:
         (replace(BOUNDS, as_of=10, snapshot=False), "the first time of changes without a snapshot is 11"),
         (replace(BOUNDS, as_of=100, up_to=101), "its last time is 99"),
         (replace(BOUNDS, up_to=101), "ask for changes up to 100, or follow the table"),
-        (replace(BOUNDS, as_of=101, up_to=100, snapshot=False), "end before they begin"),
-        (replace(BOUNDS, up_to=20), "end before they begin"),
+        (replace(BOUNDS, up_to=20), "t: a stream up to 20 ends before it begins, with the snapshot as of 20."),
+        (
+            replace(BOUNDS, up_to=15, snapshot=False),
+            "t: a stream up to 15 ends before it begins, with the changes from 20 on.",
+        ),
     ],
 )
 def test_bounds_outside_are_refused(bounds: Bounds, says: str) -> None:
     with pytest.raises(NotReadable) as refused:
         check_bounds(bounds, [])
     assert says in refused.value.line
+
+
+LATE = "t: changes cannot begin at 101 yet: what is before 100 is final"
+ENDS = "t: a stream up to {} ends before it begins, with the {}"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "says", "hint"),
+    [
+        (
+            replace(BOUNDS, as_of=101, up_to=100, snapshot=False),
+            LATE,
+            "ask for changes from 100 on, or follow the table",
+        ),
+        (
+            replace(BOUNDS, as_of=99, up_to=50, given=False),
+            ENDS.format(50, "newest snapshot, as of 99"),
+            "also say the time of the snapshot, from 10 to 49",
+        ),
+        (replace(BOUNDS, as_of=99, up_to=5, given=False), ENDS.format(5, "newest snapshot, as of 99"), ""),
+        (
+            replace(BOUNDS, as_of=41, up_to=35, snapshot=False, given=False),
+            ENDS.format(35, "first changes that there are, from 41 on"),
+            "",
+        ),
+    ],
+)
+def test_a_refusal_names_no_bound_as_the_callers_that_he_has_not_given(bounds: Bounds, says: str, hint: str) -> None:
+    with pytest.raises(NotReadable) as refused:
+        check_bounds(bounds, [])
+    assert (refused.value.message, refused.value.hint) == (says, hint)
+
+
+def test_a_table_that_has_stalled_is_not_waited_for() -> None:
+    stalled = replace(BOUNDS, heal="ALTER TABLE t RESUME")
+    for bounds, hint in (
+        (replace(stalled, as_of=100, up_to=101), "ALTER TABLE t RESUME"),
+        (replace(stalled, up_to=101), "ask for changes up to 100, or ALTER TABLE t RESUME"),
+        (replace(stalled, as_of=101, snapshot=False), "ask for changes from 100 on, or ALTER TABLE t RESUME"),
+    ):
+        with pytest.raises(NotReadable) as refused:
+            check_bounds(bounds, [])
+        assert refused.value.hint == hint
 
 
 def test_a_cut_inside_a_gap_is_refused_with_the_nearest_that_are_not() -> None:

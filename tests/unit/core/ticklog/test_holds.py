@@ -70,6 +70,10 @@ def test_a_new_hold_stands_where_it_is_asked_for_or_where_the_table_is() -> None
         (replace(TABLE, upper=0, since=0), {}, NotReadable, "no committed tick yet"),
         (replace(TABLE, filling=True), {}, HoldRefused, "while a backfill fills it"),
         (replace(TABLE, dropped=True), {}, HoldRefused, "was dropped"),
+        (TABLE, {"name": ""}, HoldRefused, "the name of a hold has 1 to 1,000 bytes, and this one has 0"),
+        (TABLE, {"name": "ö" * 501}, HoldRefused, "the name of a hold has 1 to 1,000 bytes, and this one has 1,002"),
+        (TABLE, {"name": "a\0b"}, HoldRefused, "the name of a hold has no control characters"),
+        (TABLE, {"name": "\ud800"}, HoldRefused, "the name of a hold has no control characters"),
         (TABLE, {"limit_ms": 0}, HoldRefused, "the limit of a hold"),
         (TABLE, {"limit_ms": holds.LONGEST_LIMIT_MS + 1}, HoldRefused, "the limit of a hold"),
     ],
@@ -79,6 +83,11 @@ def test_what_cannot_be_held_is_refused(
 ) -> None:
     with pytest.raises(error, match=says):
         holds.take(None, held, replace(WANTED, **wanted), now=1_000)
+
+
+def test_a_hold_that_stands_is_found_again_whatever_its_name() -> None:
+    before = replace(taken(), name="x" * 2_000)
+    assert holds.take(before, TABLE, replace(WANTED, name=before.name), now=2_000).at == before.at
 
 
 def test_whoever_comes_back_goes_on_where_the_hold_stands_and_the_one_before_has_lost_it() -> None:

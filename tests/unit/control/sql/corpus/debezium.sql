@@ -28,7 +28,28 @@ CREATE TABLE t FROM SOURCE s FORMAT TEXT ENVELOPE DEBEZIUM
 --! line 1, column 42: ENVELOPE DEBEZIUM needs FORMAT JSON
 
 CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s ENVELOPE DEBEZIUM
---! line 1, column 73: ENVELOPE DEBEZIUM needs FORMAT JSON
+--! line 1, column 73: ENVELOPE DEBEZIUM needs FORMAT JSON, and so an upstream whose records are decoded; a load generator cannot have it
+
+CREATE SOURCE s FROM LOAD GENERATOR COUNTER ENVELOPE DEBEZIUM
+--! line 1, column 45: ENVELOPE DEBEZIUM needs FORMAT JSON, and so an upstream whose records are decoded; a load generator cannot have it
+
+CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 73: KEY FORMAT JSON decodes nothing: the key is PRIMARY KEY, so write FORMAT JSON alone
+
+CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY ENVELOPE DEBEZIUM
+--! line 1, column 115: with ENVELOPE DEBEZIUM the key is PRIMARY KEY: leave INCLUDE KEY out
+
+CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE DEBEZIUM
+--! line 1, column 93: with ENVELOPE DEBEZIUM the key is PRIMARY KEY: leave INCLUDE KEY out
+
+CREATE TABLE t (name text) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 42: KEY FORMAT JSON decodes nothing: add INCLUDE KEY (column type, …), or write FORMAT JSON alone
+
+CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON ENVELOPE UPSERT
+--! line 1, column 28: PRIMARY KEY needs ENVELOPE DEBEZIUM; with ENVELOPE UPSERT the key is INCLUDE KEY
+
+CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s ENVELOPE UPSERT
+--! line 1, column 28: PRIMARY KEY needs ENVELOPE DEBEZIUM; with ENVELOPE UPSERT the key is the upstream's own
 
 CREATE TABLE t FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (id bigint) ENVELOPE DEBEZIUM
 --! line 1, column 88: ENVELOPE DEBEZIUM needs a column list: the columns of the table upstream
@@ -46,7 +67,19 @@ CREATE TABLE t (id double, PRIMARY KEY (id) NOT ENFORCED) FROM SOURCE s FORMAT J
 --! line 1, column 41: column id: double precision cannot be in a key: equal values have several forms; take numeric
 
 CREATE TABLE t (id bigint, PRIMARY KEY (id)) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
---! line 1, column 44: expected NOT, found )
+--! line 1, column 28: no key is enforced: write PRIMARY KEY (id) NOT ENFORCED
+
+CREATE TABLE t (id bigint, "Region" text, PRIMARY KEY ("Region", id) ENFORCED) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 43: no key is enforced: write PRIMARY KEY ("Region", id) NOT ENFORCED
+
+CREATE TABLE t (id bigint PRIMARY KEY, name text) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 27: a key has a place of its own: write PRIMARY KEY (id) NOT ENFORCED at the end of the column list
+
+CREATE TABLE t (name text, "Id" numeric(12,2) primary key not enforced) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 47: a key has a place of its own: write PRIMARY KEY ("Id") NOT ENFORCED at the end of the column list
+
+CREATE SOURCE s (id bigint PRIMARY KEY) FROM KAFKA CONNECTION c (TOPIC 't') FORMAT JSON ENVELOPE DEBEZIUM
+--! line 1, column 28: a key has a place of its own: write PRIMARY KEY (id) NOT ENFORCED at the end of the column list
 
 CREATE TABLE t (id bigint, PRIMARY KEY (id) NOT ENFORCED, name text) FROM SOURCE s FORMAT JSON ENVELOPE DEBEZIUM
 --! line 1, column 59: PRIMARY KEY comes last in the column list, and once

@@ -193,7 +193,7 @@ CREATE TABLE t (a) FROM SOURCE s FORMAT JSON
 --! line 1, column 18: expected a column type, found )
 
 CREATE TABLE t (a int, PRIMARY KEY (a)) FROM SOURCE s FORMAT JSON
---! line 1, column 39: expected NOT, found )
+--! line 1, column 24: no key is enforced: write PRIMARY KEY (a) NOT ENFORCED
 
 CREATE TABLE t (user int) FROM SOURCE s FORMAT JSON
 --! line 1, column 17: expected a column name, found USER, a reserved word; to use it as a name, write "user"
