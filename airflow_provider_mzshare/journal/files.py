@@ -100,7 +100,7 @@ class _Object:
         self._size = self._file.size()
 
     def read_into(self, target: memoryview, at: int) -> int:
-        wanted = max(0, min(len(target), self._size - at))
+        wanted: int = max(0, min(len(target), self._size - at))
         if wanted:
             self._file.seek(at)
             self._file.readinto(target[:wanted])
