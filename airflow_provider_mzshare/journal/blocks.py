@@ -207,11 +207,8 @@ def decode_head(head: pa.Buffer) -> Block:
     if zlib.crc32(memoryview(head)[_BLOCK_COVERED:]) != checksum:
         raise BadBytes("the block's header does not have its checksum")
     _check_version(version)
-    first, messages, before_boundary, stored, raw, covered = numbers
-    if not flags & _POSITIONS:
-        low = high = None
-    told = boundary if flags & _BOUNDARY else None
-    return Block(first, messages, before_boundary, stored, raw, covered, flags, low, high, told)
+    positions = (low, high) if flags & _POSITIONS else (None, None)
+    return Block._make((*numbers, flags, *positions, boundary if flags & _BOUNDARY else None))
 
 
 def decode(block: Block, payload: pa.Buffer) -> pa.RecordBatch:
