@@ -122,7 +122,7 @@ def test_many_threads_have_each_of_their_messages_once_and_in_their_order(store:
 
 
 def test_who_appends_more_than_may_wait_is_held_up(store: MemoryJournal, root: str, held: Held) -> None:
-    limits = Limits(group=1_000, batch=1_000, waiting=2_000)
+    limits = Limits(group=1_100, batch=1_100, waiting=2_200)
     with (
         open_writer(Faulty(store, before=held), root, limits=limits) as writer,
         ThreadPoolExecutor(1) as pool,
@@ -130,7 +130,7 @@ def test_who_appends_more_than_may_wait_is_held_up(store: MemoryJournal, root: s
         waiting = [writer.append(values("x" * 900))]
         assert held.reached.wait(SECONDS)
         waiting.append(writer.append(values("x" * 900)))
-        late = pool.submit(lambda: writer.append(values("late")))
+        late = pool.submit(lambda: writer.append(values("y" * 900)))
         waiting.append(writer.append(values("s" * 10)))
         held.go.set()
         assert sorted(got(each)[0] for each in (*waiting, late.result(SECONDS))) == [0, 1, 2, 3]
