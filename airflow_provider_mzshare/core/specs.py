@@ -262,6 +262,17 @@ class SourceSettings(Spec):
         ),
     ] = Field(default=None, ge=0)
     """None is no limit, 0 a pause."""
+    cutover_wait_ms: Annotated[
+        int | None,
+        Option(
+            "CUTOVER WAIT",
+            "duration",
+            "a duration such as '250ms'",
+            unit=" milliseconds",
+            about="how long a tick may wait for a backfill that is one tick behind; with `'0s'` it does not wait",
+            unset="a quarter of the trigger interval",
+        ),
+    ] = Field(default=None, ge=0)
     retain_journal_seconds: Annotated[
         int | None,
         Option(
@@ -288,17 +299,6 @@ class SourceSettings(Spec):
             unset="no limit",
         ),
     ] = Field(default=None, ge=1 << 20)
-    cutover_wait_ms: Annotated[
-        int | None,
-        Option(
-            "CUTOVER WAIT",
-            "duration",
-            "a duration such as '250ms'",
-            unit=" milliseconds",
-            about="how long a tick may wait for a backfill that is one tick behind; with `'0s'` it does not wait",
-            unset="a quarter of the trigger interval",
-        ),
-    ] = Field(default=None, ge=0)
 
 
 SOURCE_SETTINGS = options_of(SourceSettings)

@@ -148,6 +148,7 @@ KEPT = {
         "compute/querying.py batches: pyspark.sql.pandas.types",
         "compute/session.py _end_jvm: pyspark",
         "compute/session.py open_session: pyspark.sql",
+        "connectors/journal/reader.py __init__: connectors.journal.datasource",
         "connectors/load_generator/reader.py __init__: connectors.load_generator.datasource",
         "storage/collections/rows.py _spark_column: pyspark.sql.functions",
         "storage/collections/rows.py _spark_column: pyspark.sql.pandas.types",

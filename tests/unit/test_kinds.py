@@ -23,6 +23,14 @@ SERVERS = ("demo/", "embedded/")
 NAMING = {
     "connectors/registry.py": "the lines of registration",
     "compute/jars.py": "jars of the embedded broker, which `mzshare setup` fetches",
+    **dict.fromkeys(
+        (
+            "control/catalog/database/journal_models.py",
+            "control/catalog/database/migrations/versions/v0020_journals.py",
+            "control/catalog/log/journals.py",
+        ),
+        "a column of the catalog that is called so, too",
+    ),
     "hooks/definitions.py": "the kind of those who say nothing of a kind: operators had no other",
 }
 """Where a kind's name may stand outside its folder, and why."""
@@ -85,7 +93,7 @@ def test_the_look_for_names_finds_them(code: str, names: bool) -> None:
 def test_a_kind_of_another_package_is_there_as_soon_as_it_is_installed() -> None:
     assert "numbered_lines" not in CONNECTORS
     with installed(CONNECTOR, CONNECTORS):
-        assert [*CONNECTORS] == ["kafka", "load_generator", "numbered_lines"]
+        assert [*CONNECTORS] == ["kafka", "load_generator", "journal", "numbered_lines"]
         assert CONNECTORS.get("numbered_lines").words == "NUMBERED LINES"
     assert "numbered_lines" not in CONNECTORS
 

@@ -11,9 +11,13 @@ from sqlglot.generators.postgres import PostgresGenerator
 
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.core.ids import is_item_id
-from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, TABLE_OPTIONS
 
-_BEFORE_VALUE = {words: f"{option.preposition} " for words, option in TABLE_OPTIONS.items() if option.preposition}
+_BEFORE_VALUE = {
+    words: f"{option.preposition} "
+    for words, option in {**TABLE_OPTIONS, **SOURCE_SETTINGS}.items()
+    if option.preposition
+}
 _KINDS_TO_SHOW = ("source", "view")
 """Names that need quotes after SHOW CREATE, or they would be read as the kind. TABLE is reserved and always quoted."""
 

@@ -9,7 +9,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from airflow_provider_mzshare.control.sql import nodes
 from airflow_provider_mzshare.control.sql.grammar import Reader, identifier, listing
-from airflow_provider_mzshare.core.specs import TABLE_OPTIONS
+from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS, TABLE_OPTIONS
 
 COMMENTED = ("SOURCE", "TABLE", "VIEW", "SCHEMA", "COLUMN")
 
@@ -79,7 +79,8 @@ class ObjectGrammar(Reader):
 
     def _read_reset(self, known: Mapping[str, Callable[[], exp.Expr]], seen: set[str]) -> exp.Var:
         option = self._read_option_name(known, seen)
-        if (listed := TABLE_OPTIONS.get(option.name)) and listed.preposition:
+        listed = {**TABLE_OPTIONS, **SOURCE_SETTINGS}.get(option.name)
+        if listed and listed.preposition:
             self._match_text_seq(listed.preposition)
         return option
 

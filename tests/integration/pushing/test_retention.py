@@ -116,7 +116,7 @@ def test_a_stalled_table_keeps_what_it_needs_and_without_tables_age_alone_counts
 
 def test_without_retention_everything_stays(inbox: Inbox) -> None:
     filled(inbox)
-    inbox.mz.sql("ALTER SOURCE inbox RESET (RETAIN JOURNAL)")
+    inbox.mz.sql("ALTER SOURCE inbox RESET (RETAIN JOURNAL FOR)")
     for _ in range(3):
         maintained(inbox, LATER)
     assert (begin(inbox), files(inbox)) == (0, PUSHES)

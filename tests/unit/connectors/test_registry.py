@@ -73,7 +73,9 @@ def test_what_a_newer_writer_stored_is_refused() -> None:
 
 
 def test_a_kind_that_nobody_has_is_told_with_what_to_do() -> None:
-    with pytest.raises(UnknownKind, match="no connector 'pulsar' here; there are: kafka, load_generator") as unknown:
+    with pytest.raises(
+        UnknownKind, match="no connector 'pulsar' here; there are: kafka, load_generator, journal"
+    ) as unknown:
         kind_of(parse_source_spec('{"kind":"pulsar"}'))
     assert "install the package" in unknown.value.hint
 
@@ -94,8 +96,8 @@ def test_a_package_that_is_broken_does_not_stop_the_others(tmp_path: Path, caplo
     (info / "entry_points.txt").write_text("[mzshare.connectors]\nbroken = no_such_module:KIND\n")
     with installed(tmp_path, CONNECTORS):
         assert "broken" in CONNECTORS
-        assert [kind.kind for kind in kinds()] == ["kafka", "load_generator"]
+        assert [kind.kind for kind in kinds()] == ["kafka", "load_generator", "journal"]
         assert "connector 'broken' (no_such_module:KIND) cannot be loaded" in caplog.text
-        assert [*kinds_by_words()] == ["KAFKA", "LOAD GENERATOR"]
+        assert [*kinds_by_words()] == ["KAFKA", "LOAD GENERATOR", "JOURNAL"]
         with pytest.raises(KindNotLoaded, match="ModuleNotFoundError"):
             find_kind("broken")

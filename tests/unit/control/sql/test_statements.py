@@ -234,7 +234,13 @@ def test_what_is_old_syntax(sql: str, shape: str | None) -> None:
 
 def test_every_source_setting_can_be_written() -> None:
     settings = SourceSettings(
-        trigger_interval_ms=60_000, max_records_per_tick=7, idle_tick_seconds=0.5, backfill_rate=8, cutover_wait_ms=9
+        trigger_interval_ms=60_000,
+        max_records_per_tick=7,
+        idle_tick_seconds=0.5,
+        backfill_rate=8,
+        cutover_wait_ms=9,
+        retain_journal_seconds=10,
+        max_journal_bytes=11 << 20,
     ).model_dump()
     statement = AlterSourceSet(QualifiedName("public", "s"), settings)
     assert one(print_statement(statement)) == statement
