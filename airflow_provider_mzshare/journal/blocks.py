@@ -70,7 +70,7 @@ class Block(NamedTuple):
     """What its header says."""
 
     first: int
-    count: int
+    messages: int
     before_boundary: int
     """How many of its messages, from its first on, lie before ``boundary``."""
     stored: int
@@ -87,7 +87,7 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
-        return self.first + self.count
+        return self.first + self.messages
 
     @property
     def columns(self) -> int:
@@ -208,7 +208,7 @@ def decode_head(head: pa.Buffer) -> Block:
         raise BadBytes("the block's header does not have its checksum")
     _check_version(version)
     positions = (low, high) if flags & _POSITIONS else (None, None)
-    return Block(*numbers, flags, *positions, boundary if flags & _BOUNDARY else None)
+    return Block._make((*numbers, flags, *positions, boundary if flags & _BOUNDARY else None))
 
 
 def decode(block: Block, payload: pa.Buffer) -> pa.RecordBatch:
@@ -226,8 +226,8 @@ def decode(block: Block, payload: pa.Buffer) -> pa.RecordBatch:
     except (pa.ArrowException, OSError) as error:
         # Arrow has OSError for bytes that are not zstd.
         raise BadBytes(f"the block's messages cannot be decoded: {error}") from error
-    if found.num_rows != block.count:
-        raise BadBytes(f"the block has {found.num_rows} messages, and its header says {block.count}")
+    if found.num_rows != block.messages:
+        raise BadBytes(f"the block has {found.num_rows} messages, and its header says {block.messages}")
     return found
 
 

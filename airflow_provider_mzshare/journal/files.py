@@ -97,7 +97,7 @@ class _Object:
         folder, _, name = uri.rpartition("/")
         filesystem, inner = _filesystem(folder)
         self._file = filesystem.open_input_file(f"{inner}/{name}")
-        self._size = self._file.size()
+        self._size: int = self._file.size()
 
     def read_into(self, target: memoryview, at: int) -> int:
         wanted = max(0, min(len(target), self._size - at))

@@ -99,8 +99,9 @@ def test_a_name_is_given_once(root: str) -> None:
     assert checksum_of(place_of(root, segment), segment.length) == segment.checksum
 
 
-def test_of_two_writers_that_race_each_segment_has_one(root: str) -> None:
-    found = race(put_segments, 2, 40, root)
+@pytest.mark.parametrize("rounds", [12, pytest.param(300, marks=pytest.mark.full(seconds=30))])
+def test_of_two_writers_that_race_each_segment_has_one(root: str, rounds: int) -> None:
+    found = race(put_segments, 2, rounds, root)
     for each, answers in enumerate(zip(*found, strict=True)):
         won = [writer for writer, answer in enumerate(answers) if answer is not None]
         assert len(won) == 1, f"round {each}: {answers}"

@@ -41,7 +41,7 @@ def test_messages_come_back_as_they_were(
     block, found = decoded(encoded)
     assert found.to_pylist() == messages[cut:]
     assert (block, encoded.size) == (encoded.block, len(bytes_of(encoded)))
-    assert (block.first, block.count, block.boundary) == (first, len(messages) - cut, boundary)
+    assert (block.first, block.messages, block.boundary) == (first, len(messages) - cut, boundary)
     positions = [each["position"] for each in messages[cut:] if each["position"] is not None]
     assert (block.low, block.high) == (min(positions, default=None), max(positions, default=None))
     assert encoded.size % 8 == 0
@@ -66,8 +66,8 @@ def test_blocks_are_bounded(batch: pa.RecordBatch, expected: int) -> None:
     assert len(found) == expected
     assert [each.block.first for each in found] == [100, *(each.block.end for each in found[:-1])]
     for each in found:
-        assert each.block.count <= blocks.MAX_MESSAGES
-        assert each.block.count == 1 or each.block.raw <= blocks.MAX_RAW + 64 * 1024
+        assert each.block.messages <= blocks.MAX_MESSAGES
+        assert each.block.messages == 1 or each.block.raw <= blocks.MAX_RAW + 64 * 1024
     assert pa.Table.from_batches([decoded(each)[1] for each in found]).to_pylist() == batch.to_pylist()
 
 
