@@ -31,7 +31,7 @@ from tests.integration.catalog.test_cost import counted
 from tests.support.catalog import add_source
 from tests.support.journal_rows import JOURNAL, Writer, lengthen
 
-PROCESSES, BATCHES = 3, 40
+PROCESSES, BATCHES = 2, 40
 
 
 @pytest.fixture
@@ -97,8 +97,8 @@ def test_a_range_has_the_segments_that_have_its_messages(catalog: Catalog, journ
 
 def test_many_batches_are_announced_at_once(catalog: Catalog, journal: CatalogJournal) -> None:
     writer = Writer(catalog)
-    batches = [Batch(f"b{i}", 0, i, i + 1, "d") for i in range(12_000)]
-    writer.announce(12_000, batches)
+    batches = [Batch(f"b{i}", 0, i, i + 1, "d") for i in range(6_000)]
+    writer.announce(6_000, batches)
     assert journal.batches([batch.id for batch in batches]) == {batch.id: batch for batch in batches}
 
 

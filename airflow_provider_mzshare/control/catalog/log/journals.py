@@ -30,8 +30,6 @@ from airflow_provider_mzshare.core.journal.state import Batch, PartitionState, S
 from airflow_provider_mzshare.core.journal.stores import JournalStore, PartitionStore
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 
-_IDS_AT_ONCE = 10_000
-"""Fewer than either database takes in one statement."""
 _LET_GO_AT_ONCE = 1_000
 _NO_SYNC = {"synchronize_session": False}
 
@@ -262,7 +260,7 @@ def _known(session: Session, journal: JournalId, ids: Collection[str]) -> dict[s
     row = JournalBatchRow
     columns = (row.id, row.partition, row.first, row.end, row.digest)
     known: dict[str, Batch] = {}
-    for some in paging.batches(ids, _IDS_AT_ONCE):
+    for some in paging.batches(ids):
         query = select(*columns).where(row.journal == journal, row.id.in_(some))
         known |= {found.id: Batch(*found) for found in session.execute(query)}
     return known
