@@ -78,12 +78,16 @@ class _Told:
     """Says on stderr how far a push is that takes long."""
 
     def __init__(self) -> None:
-        self._acknowledged, self._said_at = 0, time.monotonic()
+        self._acknowledged = 0
+        self._say_at: float | None = None
 
     def __call__(self, acknowledged: int) -> None:
         self._acknowledged = acknowledged
-        if time.monotonic() - self._said_at >= _PROGRESS_SECONDS:
-            self._said_at = time.monotonic()
+        now = time.monotonic()
+        if self._say_at is None:
+            self._say_at = now + _PROGRESS_SECONDS
+        elif now >= self._say_at:
+            self._say_at = now + _PROGRESS_SECONDS
             typer.echo(f"{self.text} acknowledged so far", err=True)
 
     @property

@@ -21,7 +21,7 @@ from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.errors import LeaseTaken
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
-from airflow_provider_mzshare.storage.journal.writer import JournalWriter
+from airflow_provider_mzshare.storage.journal.writer import LIMITS, JournalWriter, Limits
 from tests.support.journal_memory import open_writer, read_values
 from tests.support.waiting import wait_until
 
@@ -97,10 +97,10 @@ class Inbox:
         out, err = process.communicate(stdin, timeout=120)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
-    def writer(self, store: JournalStore | None = None, job: str = "push-a") -> JournalWriter:
+    def writer(self, store: JournalStore | None = None, *, limits: Limits = LIMITS) -> JournalWriter:
         """Below what users have, with a store that does as it is told."""
         Path(self.root).mkdir(parents=True, exist_ok=True)
-        return open_writer(store or self.store, self.root, job)
+        return open_writer(store or self.store, self.root, limits=limits)
 
     def taken_over(self, partition: int = 0) -> Holder:
         """Somebody else takes the lease, whoever has it: its holder is a zombie from now on."""

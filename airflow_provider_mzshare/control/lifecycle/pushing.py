@@ -34,7 +34,7 @@ from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
-from airflow_provider_mzshare.storage.journal.cutting import cut, digest, stamped
+from airflow_provider_mzshare.storage.journal.cutting import cut, digest, stamped, weight_at_most
 from airflow_provider_mzshare.storage.journal.records import messages_of
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark
 from airflow_provider_mzshare.storage.journal.write_errors import NotWritten
@@ -169,7 +169,7 @@ class Pusher:
 def _pieces(messages: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, None]]:
     """As they come: what is there is sent on, whatever comes later."""
     for batch in messages:
-        for piece in cut([batch], PIECE):
+        for piece in [batch] if weight_at_most(batch) <= PIECE else cut([batch], PIECE):
             yield piece, None
 
 

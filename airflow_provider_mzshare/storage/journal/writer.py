@@ -22,7 +22,7 @@ from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 from airflow_provider_mzshare.errors import LeaseTaken, LogConflict, MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
-from airflow_provider_mzshare.storage.journal.cutting import weight
+from airflow_provider_mzshare.storage.journal.cutting import weight, weight_at_most
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, list_epochs
 from airflow_provider_mzshare.storage.journal.tail import Part, Tail
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark, Waiting, WaitingLine
@@ -126,9 +126,9 @@ class JournalWriter:
         :param batch: if its id was announced before, the messages are acknowledged and not taken again.
         :param follows: of an append to this writer: if it fails, this one does, too.
         """
-        one = Waiting(messages, weight(messages), batch, follows)
-        if batch is not None and one.weight > self._limits.batch:
-            raise BatchTooLarge(batch.id, one.weight, self._limits.batch)
+        one = Waiting(messages, weight_at_most(messages), batch, follows)
+        if batch is not None and one.weight > self._limits.batch and (exact := weight(messages)) > self._limits.batch:
+            raise BatchTooLarge(batch.id, exact, self._limits.batch)
         if not messages.num_rows:
             one.done.set_result(Acknowledged(self.partition, self._tail.end, self._tail.end))
         else:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_mzshare.control.lifecycle.pushing import PushCut
+from airflow_provider_mzshare.control.lifecycle.pushing import PushCut, Pusher
 from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged
 from airflow_provider_mzshare.storage.journal.write_errors import NotWritten
+from airflow_provider_mzshare.storage.journal.writer import Limits
 from tests.support.inbox import Inbox
 from tests.support.small_disk import fill, remount, small_disk
 
@@ -76,10 +77,11 @@ def test_a_warehouse_that_is_not_mounted_is_not_written_beside(opened: Callable[
 def test_a_disk_that_fills_up_in_the_middle_says_how_many_count(opened: Callable[..., Inbox], tmp_path: Path) -> None:
     with small_disk(tmp_path / "home" / "warehouse", SIZE):
         inbox, records = opened(), noise(400)
-        with inbox.mz.pusher("inbox") as pusher:
+        with inbox.writer(limits=Limits(group=1 << 20)) as writer:
+            pusher = Pusher("inbox", writer)
             with pytest.raises(PushCut) as cut:
                 pusher.push(records)
-            assert 0 < cut.value.acknowledged < 160
+            assert 0 < cut.value.acknowledged < 168
             assert inbox.values() == records[: cut.value.acknowledged]
             with ThreadPoolExecutor(4) as pool:
                 errors = [pool.submit(pusher.push, noise(1, 500_000)).exception() for _ in range(4)]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_mzshare.storage.journal.cutting import cut, stamped, weight, weights
+from airflow_provider_mzshare.storage.journal.cutting import cut, stamped, weight, weight_at_most, weights
 from airflow_provider_mzshare.storage.journal.records import messages_of
 
 
@@ -40,6 +40,11 @@ def test_parts_are_the_same_and_as_large_as_may_be(limit: int) -> None:
         assert weight(part) <= limit or part.num_rows == 1
         assert weight(part) + weights(following)[0] > limit
     assert list(cut([], limit)) == []
+
+
+def test_what_is_counted_in_haste_is_never_too_little() -> None:
+    for piece in in_pieces(some(3), 3):
+        assert weight(piece) <= weight_at_most(piece)
 
 
 def test_a_slice_weighs_what_its_own_messages_do() -> None:

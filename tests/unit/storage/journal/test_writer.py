@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ import pytest
 
 from airflow_provider_mzshare.core.ids import JobId
 from airflow_provider_mzshare.core.journal.rules import BatchDiffers, JournalBehind
-from airflow_provider_mzshare.core.journal.state import folder_of
+from airflow_provider_mzshare.core.journal.state import PartitionState, folder_of
+from airflow_provider_mzshare.core.ticklog.state import Lease
 from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LeaseTaken
 from airflow_provider_mzshare.storage.journal import tail
 from airflow_provider_mzshare.storage.journal.cutting import digest
@@ -28,7 +30,15 @@ from airflow_provider_mzshare.storage.journal.write_errors import (
     WriterClosed,
 )
 from airflow_provider_mzshare.storage.journal.writer import JournalWriter, Limits, claim_partition
-from tests.support.journal_memory import Faulty, MemoryJournal, fenced_by, open_writer, read_values, times
+from tests.support.journal_memory import (
+    Faulty,
+    MemoryJournal,
+    MemoryPartition,
+    fenced_by,
+    open_writer,
+    read_values,
+    times,
+)
 from tests.support.waiting import wait_until
 
 SECONDS = 20
@@ -112,7 +122,7 @@ def test_many_threads_have_each_of_their_messages_once_and_in_their_order(store:
 
 
 def test_who_appends_more_than_may_wait_is_held_up(store: MemoryJournal, root: str, held: Held) -> None:
-    limits = Limits(group=1_000, batch=1_000, waiting=2_000)
+    limits = Limits(group=1_100, batch=1_100, waiting=2_200)
     with (
         open_writer(Faulty(store, before=held), root, limits=limits) as writer,
         ThreadPoolExecutor(1) as pool,
@@ -120,7 +130,7 @@ def test_who_appends_more_than_may_wait_is_held_up(store: MemoryJournal, root: s
         waiting = [writer.append(values("x" * 900))]
         assert held.reached.wait(SECONDS)
         waiting.append(writer.append(values("x" * 900)))
-        late = pool.submit(lambda: writer.append(values("late")))
+        late = pool.submit(lambda: writer.append(values("y" * 900)))
         waiting.append(writer.append(values("s" * 10)))
         held.go.set()
         assert sorted(got(each)[0] for each in (*waiting, late.result(SECONDS))) == [0, 1, 2, 3]
@@ -331,6 +341,31 @@ def test_a_file_of_an_epoch_that_the_catalog_does_not_know_stops_all(store: Memo
         assert refused.value.reason == "catalog_behind"
     assert files(store, root) == before
     assert restored.partition(0).lease().epoch == 0, "a claim would make the epoch a known one"
+
+
+def test_a_catalog_that_is_restored_while_a_partition_is_claimed_is_not_taken_for_the_one_before(
+    store: MemoryJournal, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in "ab":
+        with open_writer(store, root) as writer:
+            writer.append(values(text)).result(SECONDS)
+    load, old = MemoryPartition.load, replace(store.states[0], lease=Lease(epoch=1))
+
+    def load_and_restore(self: MemoryPartition) -> PartitionState:
+        """What is said is true when it is said; the files are looked at before the last time."""
+        found = load(self)
+        loads.append(None)
+        if len(loads) == 2:
+            store.states[0] = old
+        return found
+
+    loads: list[None] = []
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryPartition, "load", load_and_restore)
+        with pytest.raises(LeaseTaken):
+            claim_partition(store, root, 0, JobId("push-c"))
+    assert store.states[0] == old
 
 
 # ── disks ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
