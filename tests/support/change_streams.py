@@ -122,8 +122,9 @@ class Streams:
         for asked in (Asked(at), Asked(at + 1, snapshot=False)):
             refusal = self._refusal(asked)
             assert since <= at < upper or str(since if at < since else upper) in refusal, refusal
-        if since < at < upper:
-            first = min(self.states)
+        first = min(self.states)
+        # ``since`` may be where no state is, too: then no stream begins before the first one.
+        if max(first, since + 1) <= at < upper:
             refusal = self._refusal(Asked(first, at + 1))
             named = re.findall(r"\d+", refusal.partition("nearest")[2])
             assert 1 <= len(named) <= 2, refusal
