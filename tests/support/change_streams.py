@@ -1,6 +1,6 @@
 """The law of change streams, checked on any table: rows as of a time plus changes up to another are the rows as of it.
 
-What can be cut, and what cannot, is compared with what can be read as of a time.
+What can be cut, and what cannot, is compared with what can be read as of a time; so is when something changes.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Streams:
     def __init__(self, catalog: Catalog, root: str, name: str, *, probes: int | None = None, seed: int = 0) -> None:
         self._catalog, self._root, self._name = catalog, root, name
         self._random = random.Random(seed)
+        self._readable: dict[int, bool] = {}
         with catalog.read() as session:
             typed = parse_name(name)
             self.table: TableItem = items.find_table(session, (typed.schema, typed.name))
@@ -105,6 +106,8 @@ class Streams:
         snapshot = whole.pop(at, Counter())
         assert snapshot == self.states[at], f"the snapshot as of {at}"
         assert all(at < time < upper for time in whole)
+        without = [time for time in whole if not self._has_state(time)]
+        assert not without, f"changes at {without}, and the table was never like that"
         later = [to for to in self.states if to >= at]
         for to in later:
             assert added(snapshot, whole, at + 1, to + 1) == self.states[to], f"changes from {at} to {to}"
@@ -119,8 +122,9 @@ class Streams:
         for asked in (Asked(at), Asked(at + 1, snapshot=False)):
             refusal = self._refusal(asked)
             assert since <= at < upper or str(since if at < since else upper) in refusal, refusal
-        if since < at < upper:
-            first = min(self.states)
+        first = min(self.states)
+        # ``since`` may be where no state is, too: then no stream begins before the first one.
+        if max(first, since + 1) <= at < upper:
             refusal = self._refusal(Asked(first, at + 1))
             named = re.findall(r"\d+", refusal.partition("nearest")[2])
             assert 1 <= len(named) <= 2, refusal
@@ -139,6 +143,12 @@ class Streams:
 
     def _changes(self, asked: Asked) -> Changes:
         return changes_of(self._catalog, self._root, self._name, asked)
+
+    def _has_state(self, at: int) -> bool:
+        """Also at times that are no probes."""
+        if at not in self._readable:
+            self._readable[at] = at in self.states or self._read(at) is not None
+        return self._readable[at]
 
     def _read(self, at: int) -> pa.Table | None:
         try:

@@ -66,13 +66,29 @@ def execute(commits: MemberCommits, group: TickGroup, member: Member, records: R
     return commits.commit(group, due, found, time.time())
 
 
-class DrivenIngestion:
-    """Takes over whatever job holds the source: nobody's heart beats here."""
+def _keys(root: str, job: JobId, scratch: Path | None) -> Path:
+    return Path(f"{root}-{job}-keys") if scratch is None else scratch / f"{job}-keys"
 
-    def __init__(self, catalog: Catalog, root: str, source_id: ItemId, records: Records, job: JobId) -> None:
+
+class DrivenIngestion:
+    """Takes over whatever job holds the source: nobody's heart beats here.
+
+    :param scratch: for its own files; None: beside the warehouse.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        root: str,
+        source_id: ItemId,
+        records: Records,
+        job: JobId,
+        *,
+        scratch: Path | None = None,
+    ) -> None:
         self.store = CatalogTickStore(catalog, source_id)
         self._records, self.lanes = records, 1
-        self.states = KeyStates(Path(f"{root}-{job}-keys"))
+        self.states = KeyStates(_keys(root, job, scratch))
         self._holder = self.store.claim(job, stood_still=self.store.lease())
         self.commits = TickCommits(
             self.store,
@@ -119,6 +135,7 @@ class DrivenBackfill:
     :param run: which run of the backfill's app this is; it takes over from the one before.
     :param most: ticks in a group.
     :param end: where an upstream that compacts ended after the groups were read, if they are read late.
+    :param scratch: for its own files; None: beside the warehouse.
     """
 
     def __init__(
@@ -132,11 +149,13 @@ class DrivenBackfill:
         run: int = 1,
         most: int = 1_000,
         end: Position | None = None,
+        scratch: Path | None = None,
     ) -> None:
         self._catalog, self._records, self._table_id = catalog, records, table_id
         self.most, self._end = most, end
         backfill_id = arriving(CatalogTickStore(catalog, source_id).load())[table_id].backfill_id
         assert backfill_id is not None
+        self.id = backfill_id
         self.store = CatalogBackfillStore(catalog, source_id, backfill_id)
         name = f"backfill-{backfill_id}" if run == 1 else f"backfill-{backfill_id}-{run}"
         job = note_job(catalog, name, source_id, "", backfill_id=backfill_id)
@@ -147,7 +166,7 @@ class DrivenBackfill:
             source_id=source_id,
             root=root,
             place=PARTITIONED,
-            states=KeyStates(Path(f"{root}-{name}-keys")),
+            states=KeyStates(_keys(root, job, scratch)),
             lanes=lambda: 1,
         )
 

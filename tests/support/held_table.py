@@ -21,7 +21,7 @@ from airflow_provider_mzshare.control.catalog.objects.lookup import get_table_it
 from airflow_provider_mzshare.control.lifecycle.read_table import read_table
 from airflow_provider_mzshare.control.supervision.leftovers import find_leftovers
 from airflow_provider_mzshare.control.supervision.maintenance import Maintained, maintain
-from airflow_provider_mzshare.control.supervision.warehouse import remove_collection
+from airflow_provider_mzshare.control.supervision.warehouse import collection_folders, remove_collection
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.holds import Hold
@@ -139,7 +139,7 @@ class HeldTable(BareTable):
 
 def tidy(catalog: Catalog, root: str) -> list[str]:
     """Remove the folders that nobody can read, as the reconciler does; returns why."""
-    folders = frozenset(path.name for path in Path(root).iterdir())
+    folders = collection_folders(root)
     with catalog.read() as session:
         found = find_leftovers(session, folders)
     for one in found:

@@ -20,6 +20,12 @@ from airflow_provider_mzshare.errors import MissingProgram
 
 OWNER = "mzshare"
 
+BLOCK = """
+CREATE FUNCTION block() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_advisory_lock_shared(7); PERFORM pg_advisory_unlock_shared(7); RETURN NULL; END $$;
+CREATE TRIGGER block BEFORE INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION block()"""
+"""From then on, who inserts into ``orders`` waits for whoever has the advisory lock 7."""
+
 SETTINGS = {
     "listen_addresses": LOOPBACK,
     "unix_socket_directories": "",

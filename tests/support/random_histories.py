@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,14 +17,13 @@ from sqlalchemy import update
 
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.control.catalog import Catalog
-from airflow_provider_mzshare.control.catalog.database.models import TableRow
+from airflow_provider_mzshare.control.catalog.database.models import JobRow, TableRow
 from airflow_provider_mzshare.control.catalog.log.arrivals import resnapshot_table, resume_table
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.lookup import TableItem
 from airflow_provider_mzshare.control.catalog.queries.reads import table_read_point
-from airflow_provider_mzshare.control.supervision.leftovers import find_leftovers
 from airflow_provider_mzshare.control.supervision.maintenance import maintain
-from airflow_provider_mzshare.core.ids import ItemId, JobId
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
@@ -35,6 +33,7 @@ from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.compaction import compact
 from tests.support.catalog import new_sqlite
 from tests.support.driven import DrivenBackfill, DrivenIngestion, execute
+from tests.support.held_table import tidy
 from tests.support.keyed_cases import PLAIN
 from tests.support.keyed_oracle import Case, Record, Tick
 
@@ -42,16 +41,19 @@ NAMES = ("plain", "keyed", "merged")
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
 VALUES = [b'{"n": 1}', b'{"n": 1, "name": "one"}', b'{"n": 2, "name": "two"}', b'{"n": 2, "name": null}', b"{", None]
 PLAIN_SPEC = TableSpec(reference="topic", format="json", columns=PLAIN.spec.columns)
-OFTEN = {"tick": 6, "heal": 5, "stall": 2, "compact": 2}
-EVENTS = (*Counter(OFTEN).elements(), "idle", "crash", "resnapshot", "maintain", "forget")
+OFTEN = {"tick": 6, "heal": 5, "stall": 2, "compact": 2, "resnapshot": 2, "maintain": 2}
+EVENTS = (*Counter(OFTEN).elements(), "idle", "crash", "forget")
 
 
 class RandomHistory:
-    """:param columns_change: now and then a table gets another column."""
+    """:param columns_change: now and then a table gets another column.
+    :param warehouse: an object store; None: a folder.
+    """
 
-    def __init__(self, folder: Path, seed: int, *, columns_change: bool = False) -> None:
-        self.dice, self.root = random.Random(seed), str(folder / "warehouse")
-        Path(self.root).mkdir()
+    def __init__(self, folder: Path, seed: int, *, columns_change: bool = False, warehouse: str | None = None) -> None:
+        self.dice, self.root, self.scratch = random.Random(seed), warehouse or str(folder / "warehouse"), folder
+        if warehouse is None:
+            Path(self.root).mkdir()
         self.catalog = Catalog(new_sqlite(folder / "catalog.db"))
         self.catalog.ensure()
         with self.catalog.write() as session:
@@ -97,7 +99,8 @@ class RandomHistory:
 
     def _start(self) -> None:
         self._jobs += 1
-        self.app = DrivenIngestion(self.catalog, self.root, self.source_id, self.records, JobId(f"ingest-{self._jobs}"))
+        job = JobId(f"ingest-{self._jobs}")
+        self.app = DrivenIngestion(self.catalog, self.root, self.source_id, self.records, job, scratch=self.scratch)
 
     def _upper(self) -> Position:
         """Where the topic ends, after some more records."""
@@ -112,6 +115,13 @@ class RandomHistory:
     def tick(self) -> None:
         self.done["cutovers"] += sum(arrival.is_armed for arrival in self._backfills.values())
         self.app.tick(self._upper())
+        self._land()
+
+    def _land(self) -> None:
+        """A tick was minted: what was armed is in, and its backfill has ended."""
+        landed = [one.backfill_id for one in self._backfills.values() if one.is_armed]
+        with self.catalog.write() as session:
+            session.execute(update(JobRow).where(JobRow.backfill_id.in_(landed)).values(state="finished"))
         self._backfills = {name: one for name, one in self._backfills.items() if not one.is_armed}
 
     def idle(self) -> None:
@@ -121,7 +131,7 @@ class RandomHistory:
     def crash(self) -> None:
         """The app dies at a commit, before it is noted; the next one finishes the tick."""
         tick = self.app.mint(self._upper())
-        self._backfills = {name: one for name, one in self._backfills.items() if not one.is_armed}
+        self._land()
         members = list(self.app.store.members(tick.number))
         for member in self.dice.sample(members, self.dice.randint(0, len(members))):
             execute(self.app.commits, TickGroup((tick,)), member, self.records)
@@ -207,12 +217,7 @@ class RandomHistory:
             self.done["files removed"] += sum(
                 one.data_files for one in maintain(self.catalog, self.root, grace=timedelta())
             )
-        with self.catalog.read() as session:
-            folders = frozenset(path.name for path in Path(self.root).iterdir())
-            for left in find_leftovers(session, folders):
-                for path in left.folders:
-                    shutil.rmtree(Path(self.root, path))
-                    self.done["generations removed"] += 1
+        self.done["generations removed"] += len(tidy(self.catalog, self.root))
 
     def forget(self) -> None:
         """The topic is compacted: what newer records of their keys have replaced is gone, whoever reads it again."""
@@ -257,7 +262,12 @@ class _Arrival:
             run=self._runs,
             most=history.dice.choice((1, 2, 3, 100)),
             end=end if self._late and self._name != "plain" else None,
+            scratch=history.scratch,
         )
+
+    @property
+    def backfill_id(self) -> BackfillId:
+        return self._backfill.id
 
     def step(self) -> None:
         """One group, or the end."""

@@ -25,8 +25,9 @@ from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
-from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
+from airflow_provider_mzshare.storage.writing.member_commits import MemberCommits
 from tests.support.delta import read_arrow
 
 SOURCE = ItemId("u0")

@@ -149,12 +149,20 @@ class KeyEvents(Content):
         found = events.filter(events.column(CLEARS))
         return found if found.num_rows else None
 
+    def kept(self, collection: Collection) -> pa.Table | None:
+        """Events with values that are the row's; None if there are none."""
+        if self.change is None:
+            return None
+        events = self._events(collection)
+        found = events.filter(events.column(KEPT).is_valid())
+        return found if found.num_rows else None
+
     def refused(self, collection: Collection) -> tuple[pa.Table, Sequence[str]] | None:
         """Events that change nothing, because of the rows at the version that is loaded, and why; None: there are none.
 
         They are the same at every version that has the rows of the tick before.
         """
-        if self.change is None or not self._events(collection).column(KEPT).is_valid().to_numpy().any():
+        if self.kept(collection) is None:
             return None
         self.is_empty(collection)
         found = {} if self._planned is None else self._planned.refused

@@ -41,9 +41,10 @@ from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import Machine, short_reason
-from airflow_provider_mzshare.storage.writing.member_commits import Due, MemberCommits
+from airflow_provider_mzshare.storage.writing.member_commits import MemberCommits
 from airflow_provider_mzshare.storage.writing.read_progress import Pass, counted_pass
 from airflow_provider_mzshare.storage.writing.settling import Lanes
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits

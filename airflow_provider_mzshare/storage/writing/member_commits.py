@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -27,47 +27,24 @@ from airflow_provider_mzshare.storage.collections.keyed import KeyEvents
 from airflow_provider_mzshare.storage.collections.uris import collection_uri
 from airflow_provider_mzshare.storage.collections.vectors.state import IndexLate
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
-from airflow_provider_mzshare.storage.fanout.plan import EVENTS, MemberPlan, data_schema, errors_schema
+from airflow_provider_mzshare.storage.fanout.plan import MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
 from airflow_provider_mzshare.storage.fanout.writer import write_errors
+from airflow_provider_mzshare.storage.writing.dues import Due, Standing, own_files
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
-from airflow_provider_mzshare.storage.writing.outcomes import counted, done, written_as
-from airflow_provider_mzshare.storage.writing.settling import Lanes, error_rows, first_error, why_not
+from airflow_provider_mzshare.storage.writing.outcomes import counted_of, done, written_as
+from airflow_provider_mzshare.storage.writing.settling import (
+    Lanes,
+    contradiction,
+    error_rows,
+    first_error,
+    records_of,
+    why_not,
+)
 from airflow_provider_mzshare.storage.writing.upkeep import Upkeep
 
 MAX_KNOWN = 10_000
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A collection as a group of ticks was planned upon it.
-
-    :param stored: the time of its newest tick.
-    :param after: the tick of the group up to which it is complete; 0 when it has none of them.
-    :param found: commits in it that the catalog has not heard of.
-    """
-
-    stored: int | None = None
-    after: int = 0
-    found: tuple[Written, ...] = ()
-
-
-@dataclass(frozen=True)
-class Due:
-    """A member that is to be written.
-
-    :param plan: what the pass has to do for it.
-    :param forced: collections that are committed to even without rows.
-    """
-
-    member: Member
-    plan: MemberPlan
-    forced: frozenset[CollectionId]
-    standings: Mapping[CollectionId, Standing] = field(default_factory=dict)
-
-    def standing(self, collection_id: CollectionId) -> Standing:
-        return self.standings.get(collection_id, Standing())
 
 
 class MemberCommits(ABC):
@@ -231,7 +208,7 @@ class MemberCommits(ABC):
     def commit(self, group: TickGroup, due: Due, files: MemberResult, written_at: float) -> Outcome:
         """Commit what the pass wrote. Raises if the member could not be written; ``Left`` if a bad record stops it, and
         ``Unindexed`` if its index turns out not to be there."""
-        own = _own_files(due, files, written_at)
+        own = own_files(due, files, written_at)
         if files.error or files.first_error_at:
             # No commit will name what other tasks have written for it: it must not take space on a full disk.
             self._discard(own)
@@ -261,11 +238,25 @@ class MemberCommits(ABC):
         own: dict[CollectionId, list[FileWritten]],
         written_at: float,
     ) -> Done | Left:
-        content = self._content(due, own[due.member.data])
-        if isinstance(content, KeyEvents) and (why := self._settle(group, due, content, files, own, written_at)):
+        content, kept = self._content(due, own[due.member.data]), None
+        if isinstance(content, KeyEvents) and self._is_open(group, due, content):
+            if why := self._settle(group, due, content, files, own, written_at):
+                self._discard(own)
+                return Left(why)
+            kept = content if content.kept(self._open[due.member.data]) is not None else None
+        if kept:
+            # Who commits errors first decides for all attempts which records are error rows: also that none is.
+            due = replace(due, forced=due.forced | {due.member.errors})
+        outcome = self._commit_both(group, due, content, files, own, kept)
+        if isinstance(outcome, Left):
             self._discard(own)
-            return Left(why)
-        return self._commit_both(group, due, content, files, own)
+        return outcome
+
+    def _is_open(self, group: TickGroup, due: Due, events: KeyEvents) -> bool:
+        """Data that holds the ticks is complete, and so are its errors."""
+        if events.change is None or not events.files:
+            return False
+        return self._is_before(group, due, self._open[due.member.data].stored_version())
 
     def _settle(
         self,
@@ -278,8 +269,6 @@ class MemberCommits(ABC):
     ) -> str | None:
         """Add the error rows that only the table's rows can tell, before errors are committed. Why it stops, if so."""
         data, plan = self._open[due.member.data], due.plan
-        if events.change is None or not events.files or not self._is_before(group, due, data.stored_version()):
-            return None
         if why := why_not(events, data, self._place, self._lanes):
             return why
         found = error_rows(events, data, plan)
@@ -300,23 +289,25 @@ class MemberCommits(ABC):
         data: Content,
         files: MemberResult,
         own: dict[CollectionId, list[FileWritten]],
-    ) -> Done:
-        """Errors before data. A collection whose commit was tried is no longer in ``own``."""
+        kept: KeyEvents | None,
+    ) -> Done | Left:
+        """Errors before data. A collection whose commit was tried is no longer in ``own``.
+
+        :param kept: events whose error rows depend on the table's rows.
+        """
         written: list[Written] = []
         without_effect = 0
         own_commits: set[CollectionId] = set()
         for role, collection_id in (("errors", due.member.errors), ("data", due.member.data)):
             mine = own.pop(collection_id)
-            noted = counted(due.member, files.rows(role), files.hash(role))
-            if files.received is not None:
-                # After a crash these numbers are taken from the commit: the records need not be read again.
-                noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
             content = NewFiles(mine) if role == "errors" else data
             try:
-                result = self._commit(group, due, collection_id, content, noted)
+                result = self._commit(group, due, collection_id, content, counted_of(due.member, files, role))
             finally:
                 if isinstance(content, KeyEvents):
                     discard(self._open[collection_id], mine)
+            if role == "errors" and kept and (why := self._contradiction(due, kept, result)):
+                return Left(why)
             # After somebody else's commit, our next commit is made even without rows: a third writer must conflict.
             if not result.already:
                 own_commits.add(collection_id)
@@ -324,12 +315,19 @@ class MemberCommits(ABC):
             if result.version is not None:
                 written.append(written_as(collection_id, result.version, result.metadata))
             elif role == "data":
-                without_effect = _records(data, files)
+                without_effect = records_of(data, files)
             if mine:
                 self._upkeep.committed(self._open[collection_id])
             crashpoint("between_commits")
         self._committed |= own_commits
         return done(due.member, written, without_effect=without_effect)
+
+    def _contradiction(self, due: Due, kept: KeyEvents, result: CommitResult) -> str | None:
+        """Only another attempt's errors can say something else."""
+        data, errors = due.member.data, due.member.errors
+        if not result.already and due.standing(errors).after <= due.standing(data).after:
+            return None
+        return contradiction(kept, self._open[data], self._open[errors], self._place)
 
     def _content(self, due: Due, files: Sequence[FileWritten]) -> Content:
         """Rows as the pass wrote them; of a table whose rows change, events that are folded into its rows."""
@@ -382,19 +380,3 @@ class MemberCommits(ABC):
         if len(self._known) > MAX_KNOWN:
             self._known.clear()
         self._known.add(mz_timestamp)
-
-
-def _own_files(due: Due, files: MemberResult, written_at: float) -> dict[CollectionId, list[FileWritten]]:
-    member, plan = due.member, due.plan
-    folders = {"errors": "", "data": f"{EVENTS}/" if plan.keys else ""}
-    return {
-        collection_id: [FileWritten(folders[role] + f.path, f.size, f.stats, written_at) for f in files.files[role]]
-        for role, collection_id in (("errors", member.errors), ("data", member.data))
-    }
-
-
-def _records(data: Content, files: MemberResult) -> int:
-    """How many records the data is made of. A change of a row may be two events."""
-    if isinstance(data, KeyEvents) and data.change is not None:
-        return data.records
-    return files.rows("data")

@@ -9,11 +9,21 @@ from airflow_provider_mzshare.core.ticklog.state import Done, Written
 from airflow_provider_mzshare.core.ticklog.stores import Member
 from airflow_provider_mzshare.errors import BadCollection
 from airflow_provider_mzshare.storage.fanout.hashing import FIRST, row_hash
+from airflow_provider_mzshare.storage.fanout.results import MemberResult
 
 
 def counted(member: Member, rows: int = 0, hash_sum: int = 0) -> dict[str, str]:
     """What a commit's metadata say of its rows."""
     return {"mz_rows": str(rows), "mz_hash": f"{hash_sum:032x}", "mz_hash_version": str(member.hash_version)}
+
+
+def counted_of(member: Member, files: MemberResult, role: str) -> dict[str, str]:
+    """The same of what the pass has written, and how much it has read for that."""
+    noted = counted(member, files.rows(role), files.hash(role))
+    if files.received is not None:
+        # After a crash these numbers are taken from the commit: the records need not be read again.
+        noted |= {"mz_messages": str(files.received.messages), "mz_bytes": str(files.received.bytes)}
+    return noted
 
 
 def written_as(collection_id: CollectionId, version: int, metadata: Mapping[str, str]) -> Written:

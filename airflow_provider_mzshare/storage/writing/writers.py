@@ -18,12 +18,9 @@ from airflow_provider_mzshare.storage.collections.commit import (
     commit_group,
     commit_tick,
 )
+from airflow_provider_mzshare.storage.writing.dues import Due, Standing
 from airflow_provider_mzshare.storage.writing.key_states import FEW_ROWS
-from airflow_provider_mzshare.storage.writing.member_commits import (
-    Due,
-    MemberCommits,
-    Standing,
-)
+from airflow_provider_mzshare.storage.writing.member_commits import MemberCommits
 from airflow_provider_mzshare.storage.writing.outcomes import counted, done, written_as
 
 

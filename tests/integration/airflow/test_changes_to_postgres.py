@@ -6,11 +6,13 @@ import importlib.util
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -22,14 +24,17 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.objects import items
+from airflow_provider_mzshare.control.catalog.objects.hold_rows import list_holds
+from airflow_provider_mzshare.control.supervision.maintenance import maintain
 from airflow_provider_mzshare.core.ids import ItemId
+from airflow_provider_mzshare.core.ticklog.holds import Hold
 from airflow_provider_mzshare.operators.changes import ReadChangesOperator
 from tests.support.change_streams import Rows, rows_of
 from tests.support.filled import Filled
 from tests.support.keyed_cases import drawn
 from tests.support.keyed_oracle import Shape, Tick
 from tests.support.keyed_scene import KeyedScene
-from tests.support.postgres import OWNER, Postgres
+from tests.support.postgres import BLOCK, OWNER, Postgres
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -43,10 +48,6 @@ import tests.support.airflow
 from tests.integration.airflow.test_changes_to_postgres import Loading
 Loading(**json.loads(sys.argv[1])).run(*json.loads(sys.argv[2]))
 """
-BLOCK = """
-CREATE FUNCTION block() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN PERFORM pg_advisory_lock_shared(7); PERFORM pg_advisory_unlock_shared(7); RETURN NULL; END $$;
-CREATE TRIGGER block BEFORE INSERT ON orders FOR EACH STATEMENT EXECUTE FUNCTION block()"""
 
 
 def dag_file() -> ModuleType:
@@ -68,9 +69,10 @@ class Loading:
     def run(self, start: int, end: int) -> dict[str, Any]:
         task = ReadChangesOperator(
             task_id=f"t{uuid4().hex}", table=str(self.form["table"]), start=start, end=end, process=self._load,
-            mzshare_conn_id="mz",
+            mzshare_conn_id="mz", hold=True,
         )  # fmt: skip
-        answer: dict[str, Any] = task.execute(Context(params=self.form))  # type: ignore[typeddict-item]
+        run = SimpleNamespace(dag_id="mzshare_changes_to_postgres", task_id="load", map_index=-1)
+        answer: dict[str, Any] = task.execute(Context(params=self.form, ti=run))  # type: ignore[typeddict-item]
         return dict(answer["result"])
 
 
@@ -157,36 +159,6 @@ def test_runs_that_were_left_out_are_made_up_for(scene: KeyedScene, server: psyc
     assert target(server, name="copy") == ticks.states[-1]
 
 
-def test_a_task_that_is_killed_has_loaded_nothing_and_its_retry_everything(
-    scene: KeyedScene, server: psycopg.Connection, tmp_path: Path
-) -> None:
-    ticks, loading = Ticks(scene), Loading(table="orders", key="key")
-    ticks.run(4)
-    loading.run(1, ticks.ends[0])
-    ticks.run(4)
-    server.execute(BLOCK.encode())
-    server.execute("SELECT pg_advisory_lock(7)")
-    command = [sys.executable, "-c", KILLED, json.dumps({"table": "orders", "key": "key"}), json.dumps(ticks.ends)]
-    with (tmp_path / "output.txt").open("w") as file:
-        running = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=file, stderr=file)
-    try:
-        wait_until(lambda: _blocked(server) or running.poll() is not None, 300, "rows went, and none has come yet")
-        assert running.poll() is None, (tmp_path / "output.txt").read_text()
-        assert target(server) == ticks.states[0], "nobody sees the middle"
-    finally:
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-        server.execute("SELECT pg_advisory_unlock(7)")
-    assert loading.run(*ticks.ends)["loaded"] == "changes"
-    assert target(server) == ticks.states[1]
-    assert len(slices(server)) == 2
-
-
-def _blocked(server: psycopg.Connection) -> bool:
-    found = server.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").fetchone()
-    return found is not None and found[0] > 0
-
-
 def test_rows_that_are_alike_come_and_go_by_their_number(
     tmp_path: Path, server: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,3 +190,121 @@ def test_a_target_that_somebody_changed_is_refused(scene: KeyedScene, server: ps
     with pytest.raises(AirflowFailException, match=r"orders is not what was loaded: .* mzshare_slices"):
         loading.run(*ticks.ends)
     assert target(server) == Rows()
+
+
+# ── killed ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SLICES_LOCK = "hashtextextended('mzshare_slices', 0)"
+"""What each load takes before it does anything else."""
+
+
+class Task:
+    """Runs in a process of its own, until it is killed."""
+
+    def __init__(self, form: Mapping[str, str], bounds: Sequence[int], folder: Path) -> None:
+        self._output = folder / "output.txt"
+        command = [sys.executable, "-c", KILLED, json.dumps(form), json.dumps(bounds)]
+        with self._output.open("w") as file:
+            self._process = subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stdout=file, stderr=file)
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        wait_until(lambda: condition() or self._process.poll() is not None, 300, what)
+        assert self._process.poll() is None, self._output.read_text()
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+
+class Killing:
+    """A slice that is loaded, and the next one, whose task is killed."""
+
+    def __init__(self, scene: KeyedScene, server: psycopg.Connection, folder: Path) -> None:
+        self.scene, self.server, self._folder = scene, server, folder
+        self.form = {"table": "orders", "key": "key"}
+        self.ticks, self.loading = Ticks(scene), Loading(**self.form)
+        self.ticks.run(4)
+        self.loading.run(1, self.ticks.ends[0])
+        self.ticks.run(4)
+
+    @contextmanager
+    def begun(self) -> Iterator[Task]:
+        task = Task(self.form, self.ticks.ends, self._folder)
+        try:
+            yield task
+        finally:
+            task.kill()
+
+    @contextmanager
+    def locked(self, key: str) -> Iterator[None]:
+        """Whoever asks for this lock in the target waits."""
+        self.server.execute(f"SELECT pg_advisory_lock({key})".encode())
+        try:
+            yield
+        finally:
+            self.server.execute(f"SELECT pg_advisory_unlock({key})".encode())
+
+    @contextmanager
+    def busy_catalog(self) -> Iterator[None]:
+        """Whoever writes to it waits."""
+        with closing(sqlite3.connect(self._folder / "catalog.db", isolation_level=None)) as catalog:
+            catalog.execute("BEGIN IMMEDIATE")
+            yield
+
+    def is_waited_for(self) -> bool:
+        found = self.server.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        return found.fetchone() != (0,)
+
+    def hold(self) -> Hold:
+        """Also after maintenance, a month later."""
+        maintain(self.scene.catalog, self.scene.root, now_ms=self.ticks.ends[-1] + 30 * 86_400_000)
+        with self.scene.catalog.read() as session:
+            (found,) = list_holds(session)
+        return found
+
+    def check(self, loaded: int) -> None:
+        """So many slices are in the target, and the history of the next one is kept."""
+        assert target(self.server) == self.ticks.states[loaded - 1]
+        assert len(slices(self.server)) == loaded
+
+
+@pytest.fixture
+def killing(scene: KeyedScene, server: psycopg.Connection, tmp_path: Path) -> Killing:
+    return Killing(scene, server, tmp_path)
+
+
+def test_a_task_that_is_killed_before_it_loads_has_its_hold_and_its_retry_loads(killing: Killing) -> None:
+    before = killing.hold()
+    with killing.locked(SLICES_LOCK), killing.begun() as task:
+        task.until(killing.is_waited_for, "it has the hold, and waits for the target")
+    after = killing.hold()
+    assert (after.at, after.claim != before.claim) == (killing.ticks.ends[0] - 1, True), "taken, and not moved"
+    killing.check(1)
+    assert killing.loading.run(*killing.ticks.ends)["loaded"] == "changes"
+    killing.check(2)
+    assert killing.hold().at == killing.ticks.ends[1] - 1
+
+
+def test_a_task_that_is_killed_in_the_middle_has_loaded_nothing_and_its_retry_everything(killing: Killing) -> None:
+    killing.server.execute(BLOCK.encode())
+    with killing.locked("7"), killing.begun() as task:
+        task.until(killing.is_waited_for, "rows went, and none has come yet")
+        killing.check(1)
+    assert killing.loading.run(*killing.ticks.ends)["loaded"] == "changes"
+    killing.check(2)
+
+
+def test_a_task_that_is_killed_after_its_commit_has_loaded_all_and_its_retry_moves_the_hold(killing: Killing) -> None:
+    """The catalog is busy then, so that the hold stays where it was."""
+    with ExitStack() as locked, ExitStack() as busy:
+        locked.enter_context(killing.locked(SLICES_LOCK))
+        with killing.begun() as task:
+            task.until(killing.is_waited_for, "it has the hold, and waits for the target")
+            busy.enter_context(killing.busy_catalog())
+            locked.close()
+            task.until(lambda: len(slices(killing.server)) == 2, "the slice is committed")
+    assert killing.hold().at == killing.ticks.ends[0] - 1
+    killing.check(2)
+    assert killing.loading.run(*killing.ticks.ends) == {"loaded": "before"}
+    killing.check(2)
+    assert killing.hold().at == killing.ticks.ends[1] - 1

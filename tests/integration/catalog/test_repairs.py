@@ -18,8 +18,8 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.errors import CatalogBehind, LogConflict
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
+from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
-from airflow_provider_mzshare.storage.writing.member_commits import Due
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits
 from tests.support.backfilling import Backfilling, add_late_tables
 from tests.support.catalog import Log, add_source, add_tables

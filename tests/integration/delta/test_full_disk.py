@@ -18,7 +18,7 @@ from airflow_provider_mzshare.storage.collections.compaction import compact
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_takes_files
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
-from airflow_provider_mzshare.storage.writing.member_commits import Due
+from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 from tests.support.delta import NAME, SCHEMA, new_collection, read_rows, rows_of, tick_file, write_file, write_tick
 from tests.support.small_disk import fill, remount, small_disk

@@ -23,7 +23,7 @@ from airflow_provider_mzshare.storage.collections import audit
 from airflow_provider_mzshare.storage.collections import commit as commits
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.fanout.results import MemberResult
-from airflow_provider_mzshare.storage.writing.member_commits import Due
+from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 from tests.support.writers import (
     MEMBER,

@@ -27,8 +27,8 @@ from airflow_provider_mzshare.storage.apps.backfill_steps import cut_group, rear
 from tests.support.simulation.catalog import FOUND_NO_ROOM
 from tests.support.simulation.keyed import KEEP
 from tests.support.simulation.keyed_delta import KeyedDelta
-from tests.support.simulation.keyed_writing import Refusing
-from tests.support.simulation.mutants import Mutant
+from tests.support.simulation.keyed_writing import Refused, Refusing
+from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.steps import IDLE, CannotWrite, NoIndex, NoRoom, PlanAgain, Steps, written
 from tests.support.simulation.tables import collection_id
 from tests.support.simulation.topic import ROLES, part, prefix
@@ -38,7 +38,24 @@ if TYPE_CHECKING:
     from tests.support.simulation.world import World
 
 CANNOT_WRITE = Left("cannot be written")
+CONTRADICTED = Left("its errors are of records that are gone")
 Ending = Generator[Any, None, Outcome]
+
+
+def is_forced(world: World, found: Refused) -> bool:
+    """Whoever commits errors first has decided which events are error rows: also if there are none."""
+    return bool(found.kept) and world.mutant is not Mutant.ERRORS_NOT_FORCED
+
+
+def is_contradicted(world: World, errors: CollectionId, found: Refused | None) -> bool:
+    """Somebody has decided otherwise, by records that are gone now: nobody can put data that goes with that."""
+    if found is None or world.mutant is Mutant.REFUSED_NOT_COMPARED:
+        return False
+    differs = found.differs(world.catalog.delta[errors].content[-1])
+    world.catalog.counts["keyed contradicted"] += differs
+    if differs and not world.topic.gone:
+        raise Violation(f"{errors}: two attempts that read the same find other error rows")
+    return differs
 
 
 class Ingestion:
@@ -120,12 +137,15 @@ class Ingestion:
         if self.late:
             yield from self.late.wait_for_group(table)
         own = rows & ~prefix(table.start)
-        refused = yield from self._refused(table, tick, part(own, "data"))
+        found = yield from self._refused(table, tick, part(own, "data"))
         for role in ROLES:
+            name, due, force = collection_id(table, role), part(own, role), False
+            if role == "errors" and found:
+                due, force = due | found.refused, is_forced(self._world, found)
             try:
-                name, due = collection_id(table, role), part(own, role)
-                due |= refused if role == "errors" else 0
-                done.append((yield from self._writer.commit_tick(name, tick, due, spec)))
+                done.append((yield from self._writer.commit_tick(name, tick, due, spec, force)))
+                if role == "errors" and is_contradicted(self._world, name, found):
+                    return CONTRADICTED
             except CannotWrite:
                 return CANNOT_WRITE
             except NoIndex:
@@ -138,7 +158,7 @@ class Ingestion:
     def _refused(self, table: TableState, tick: Tick, events: int) -> Refusing:
         delta = self._world.catalog.delta[collection_id(table, "data")]
         if not isinstance(delta, KeyedDelta) or delta.kind != KEEP:
-            return 0
+            return None
         return (yield from self._writer.keyed.refused(delta, TickGoal(tick.mz_timestamp), (tick,), events))
 
 
@@ -237,20 +257,23 @@ class Backfill:
         catalog = self._world.catalog
         held = catalog.numbers.get(planned[collection_id(table, "data")], 0)
         if held < group.number:
-            refused = yield from self._refused(table, group, rows, planned)
+            found = yield from self._refused(table, group, rows, planned)
             for role in ROLES:
-                name = collection_id(table, role)
+                name, force = collection_id(table, role), False
                 after = max(held, catalog.numbers.get(planned[name], 0))
                 if self._world.mutant is Mutant.PART_APPLIED_AGAIN and isinstance(catalog.delta[name], KeyedDelta):
                     after = 0
                 due = part(rows & ~prefix(table.start), role)
-                due |= refused if role == "errors" else 0
+                if role == "errors" and found:
+                    due, force = due | found.refused, is_forced(self._world, found)
                 if after >= group.first.number and self._world.mutant is not Mutant.NO_AFTER_FILTER:
                     due &= ~prefix(catalog.ticks[after - 1].upper)
                     catalog.counts["stored ahead"] += 1
-                commit = self._writer.commit_group(name, self._app(name), group, after, planned[name], due, spec)
+                commit = self._writer.commit_group(name, self._app(name), group, after, planned[name], due, spec, force)
                 try:
                     yield from self._late.lent(name, commit) if self._late else commit
+                    if role == "errors" and is_contradicted(self._world, name, found):
+                        return CONTRADICTED
                 except CannotWrite:
                     return CANNOT_WRITE
                 yield
@@ -267,7 +290,7 @@ class Backfill:
         name = collection_id(table, "data")
         delta = self._world.catalog.delta[name]
         if not isinstance(delta, KeyedDelta) or delta.kind != KEEP:
-            return 0
+            return None
         held = self._world.catalog.numbers.get(planned[name], 0)
         ticks = tuple(tick for tick in group.ticks if tick.number > held)
         events = part(rows & ~prefix(table.start), "data") & ~prefix(ticks[0].lower)

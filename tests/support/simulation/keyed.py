@@ -19,6 +19,7 @@ KEY = [(record * 2654435761 >> 9) % 4 for record in _RECORDS]
 """A key has records in all partitions."""
 DELETES = [(record * 40503 >> 5) % 4 == 0 for record in _RECORDS]
 KEEPS = [not DELETES[record] and (record * 69069 >> 7) % 3 == 0 for record in _RECORDS]
+KEEPING = sum(1 << record for record in _RECORDS if KEEPS[record])
 HASH_MASK = (1 << 128) - 1
 
 Files = Mapping[str, tuple["Row", ...]]

@@ -22,7 +22,17 @@ from airflow_provider_mzshare.core.ticklog.rules import ATTEMPTS_TOGETHER
 from airflow_provider_mzshare.core.ticklog.state import Tick
 from airflow_provider_mzshare.errors import CatalogBehind, Fenced
 from tests.support.simulation.delta import Entry
-from tests.support.simulation.keyed import FENCE, Change, by_place, compaction, is_fence, ordered, plan, refused
+from tests.support.simulation.keyed import (
+    FENCE,
+    KEEPING,
+    Change,
+    by_place,
+    compaction,
+    is_fence,
+    ordered,
+    plan,
+    refused,
+)
 from tests.support.simulation.keyed_delta import KeyedDelta, Snapshot
 from tests.support.simulation.mutants import Mutant
 from tests.support.simulation.steps import CannotWrite, Committing, NoRoom, PlanAgain, Steps, Unreadable, written
@@ -34,7 +44,22 @@ if TYPE_CHECKING:
     from tests.support.simulation.world import World
 
 
-Refusing = Generator[Any, None, int]
+Refusing = Generator[Any, None, "Refused | None"]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What the rows of a table make of events that keep values.
+
+    :param kept: these events. :param refused: those of them that are error rows.
+    """
+
+    kept: int
+    refused: int
+
+    def differs(self, errors: int) -> bool:
+        """Others have committed errors of an attempt that has read other records."""
+        return errors & self.kept != self.refused
 
 
 @dataclass(frozen=True)
@@ -165,21 +190,21 @@ class KeyedWriter:
 
     def refused(self, delta: KeyedDelta, goal: TickGoal | GroupGoal, ticks: tuple[Tick, ...], events: int) -> Refusing:
         """Which of the events are error rows by the rows that the data has before them. Asked before the errors are
-        committed; a data collection that has the tick already has had its errors committed."""
+        committed; a data collection that has the tick already has had its errors committed: None."""
         yield
         at = delta.load()
         looks = self._mutant is not Mutant.REFUSED_ON_ANY_STATE
         if looks and isinstance(goal, GroupGoal) and at.stored != goal.planned:
             raise PlanAgain
         if looks and isinstance(goal, TickGoal) and (at.stored or 0) >= goal.mz_timestamp:
-            return 0
+            return None
         files = at.files
         if self._mutant is Mutant.REFUSED_ON_OLDER:
             files = delta.files[max(0, at.version - 1)]
         order = by_place(events) if self._mutant is Mutant.REFUSED_BY_PLACE else ordered(events, ticks)
         found = refused(files, order)
         self._count("keyed refused by rows", bool(found))
-        return found
+        return Refused(events & KEEPING, found)
 
     # ── compaction ────────────────────────────────────────────────────────────────────────────────────────────────────
 

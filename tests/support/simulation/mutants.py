@@ -55,6 +55,8 @@ class Mutant(Enum):
     REFUSED_ON_OLDER = "they are found on the rows of an older version than the one that holds the tick before"
     REFUSED_ON_ANY_STATE = "they are found on whatever rows there are, though these have the tick already"
     REFUSED_BY_PLACE = "the events of a group are followed by place alone"
+    REFUSED_NOT_COMPARED = "data is put whatever error rows another attempt has committed"
+    ERRORS_NOT_FORCED = "a tick with kept values, and without error rows, gets no commit to the errors"
     # Collections with deletion vectors: what is put.
     FILES_AFTER_ENTRY = "files are written after the entry that names them"
     CHANGES_WITHOUT_INSERTS = "the file of changes leaves out the rows that are new"
@@ -159,7 +161,15 @@ VECTORS = frozenset(
     }
 )
 """They show only in a world whose keyed tables have deletion vectors."""
-KEEPING = frozenset({Mutant.REFUSED_ON_OLDER, Mutant.REFUSED_ON_ANY_STATE, Mutant.REFUSED_BY_PLACE})
+KEEPING = frozenset(
+    {
+        Mutant.REFUSED_ON_OLDER,
+        Mutant.REFUSED_ON_ANY_STATE,
+        Mutant.REFUSED_BY_PLACE,
+        Mutant.REFUSED_NOT_COMPARED,
+        Mutant.ERRORS_NOT_FORCED,
+    }
+)
 """They show only in a world whose keyed tables keep values of rows."""
 LATE = frozenset(
     {

@@ -7,7 +7,8 @@ from typing import Any
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.ticklog import spec_versions
 from airflow_provider_mzshare.core.ticklog.state import TableState, Tick
-from tests.support.simulation.catalog import Catalog, check_content, check_specs
+from tests.support.simulation.catalog import Catalog, check_content, check_refused, check_specs
+from tests.support.simulation.keyed import KEEP
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
 from tests.support.simulation.topic import ROLES, prefix
@@ -76,6 +77,9 @@ class Reads:
             rows.append(delta.content[version])
             if isinstance(delta, KeyedDelta):
                 rows.append(delta.rows_at(version))
+                if delta.kind == KEEP:
+                    own = prefix(tick.upper) & ~prefix(table.start)
+                    check_refused(self._catalog, delta, version, rows[0], own)
         return (generation, self._spec(table, tick), *rows)
 
     def _spec(self, table: TableState, tick: Tick) -> int:

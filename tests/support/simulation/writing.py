@@ -34,12 +34,12 @@ class Writer:
     def _is_due(self, name: CollectionId, rows: int) -> bool:
         return bool(rows) or (name not in self._own and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED)
 
-    def commit_tick(self, name: CollectionId, tick: Tick, rows: int, spec: int) -> Committing:
+    def commit_tick(self, name: CollectionId, tick: Tick, rows: int, spec: int, force: bool = False) -> Committing:
         delta, time, failures = self._world.catalog.delta[name], tick.mz_timestamp, 0
         if isinstance(delta, KeyedDelta):
             task = Task(name, TickGoal(time), (tick,), rows, spec, again=tick.attempts > 1)
             return (yield from self.keyed.commit(delta, task))
-        force = tick.attempts > 1 and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED
+        force |= tick.attempts > 1 and self._mutant is not Mutant.FIRST_COMMIT_NOT_FORCED
         while True:
             loaded, stored = delta.loaded(name), delta.stored(name)
             if self._mutant is Mutant.CONFLICT_MEANS_PRESENT and name in self._own:

@@ -14,8 +14,10 @@ import pytest
 
 from tests.support.simulation import KEEPING, KEEPING_KINDS, Mutant, Violation, run
 
-BY_SEED = {Mutant.REFUSED_ON_ANY_STATE: 14227}
-"""Found by chance, but too rare for a short search."""
+BY_TRACE = {Mutant.ERRORS_NOT_FORCED}
+"""Too rare for chance: test_keyed_traces.py shows it."""
+CONTRADICTED = (499, 1234)
+"""Rare, too: a tick is read again without what was there when its errors were committed."""
 
 
 def run_all(seeds: Iterable[int]) -> None:
@@ -38,25 +40,19 @@ def test_no_interleaving_changes_an_error_at_length() -> None:
     run_all(range(300, 8_000))
 
 
-@pytest.mark.parametrize("mutant", sorted(KEEPING - BY_SEED.keys(), key=lambda m: m.name), ids=lambda m: m.name.lower())
+@pytest.mark.parametrize("mutant", sorted(KEEPING - BY_TRACE, key=lambda m: m.name), ids=lambda m: m.name.lower())
 def test_leaving_a_rule_out_is_caught(mutant: Mutant) -> None:
-    for seed in range(300):
+    for seed in range(2_000):
         try:
             run(seed, mutant, KEEPING_KINDS)
         except Violation:
             return
-    pytest.fail(f"300 seeds did not notice: {mutant.value}")
-
-
-@pytest.mark.parametrize("mutant", BY_SEED, ids=lambda m: m.name.lower())
-def test_a_rare_rule_left_out_is_caught(mutant: Mutant) -> None:
-    with pytest.raises(Violation):
-        run(BY_SEED[mutant], mutant, KEEPING_KINDS)
-    run(BY_SEED[mutant], kinds=KEEPING_KINDS)
+    pytest.fail(f"2,000 seeds did not notice: {mutant.value}")
 
 
 def test_the_schedules_meet_what_they_are_for() -> None:
-    worlds = [run(seed, kinds=KEEPING_KINDS) for seed in range(100)]
+    worlds = [run(seed, kinds=KEEPING_KINDS) for seed in (*range(100), *CONTRADICTED)]
     met = Counter(what for world in worlds for what, count in world.catalog.counts.items() if count)
     wanted = {"keyed refused by rows": 70, "keyed planned anew": 20, "keyed found": 20, "cutovers of keyed tables": 70}
+    wanted |= {"topic compactions": 30, "keyed contradicted": len(CONTRADICTED)}
     assert {what: met[what] for what, least in wanted.items() if met[what] < least} == {}

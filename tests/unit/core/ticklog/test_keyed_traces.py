@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from tests.support.simulation import Mutant, Violation
-from tests.support.simulation.keyed import DELETES, KEY, SUM, by_place
+from tests.support.simulation.keyed import DELETES, KEEP, KEEPS, KEY, SUM, by_place
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.script import Script
 from tests.support.simulation.topic import part, prefix
@@ -16,10 +18,10 @@ U2 = ItemId("u2")
 
 
 class KeyedScript(Script):
-    """Its tables add up the values of a key."""
+    """:param kind: of its tables; those of a sum add up the values of a key."""
 
-    def __init__(self, mutant: Mutant) -> None:
-        super().__init__(mutant, SUM)
+    def __init__(self, mutant: Mutant, kind: str = SUM) -> None:
+        super().__init__(mutant, kind)
 
     def data(self, table: str) -> KeyedDelta:
         delta = self.catalog.delta[CollectionId(f"{table}/1/data")]
@@ -46,6 +48,22 @@ class KeyedScript(Script):
                 break
         self.step(self.ingestion, lambda: bool(self.catalog.state.pending))
         return loud
+
+    def mint_kept(self) -> int:
+        """A pending tick of which two records are left: one sets a row that was not there, and one keeps its value.
+        Returns the first."""
+        topic, known = self.world.topic, {row.key for row in self.data("u2").rows[-1]}
+        while True:
+            topic.produce()
+            new = prefix(topic.end) & ~prefix(self.catalog.state.upper)
+            events = [event for event in by_place(part(new, "data")) if KEY[event] not in known and not DELETES[event]]
+            pairs = [(a, b) for a, b in combinations(events, 2) if KEY[a] == KEY[b] and not KEEPS[a] and KEEPS[b]]
+            if pairs:
+                break
+        own, kept = pairs[0]
+        topic.gone |= new & ~(1 << own | 1 << kept)
+        self.step(self.ingestion, lambda: bool(self.catalog.state.pending))
+        return 1 << own
 
 
 def two_ingestions_read_a_tick_and_for_the_second_one_only_deletes_of_unknown_keys_are_left(mutant: Mutant) -> None:
@@ -83,7 +101,25 @@ def a_commit_on_its_way_arrives_after_the_table_has_stalled_and_is_resumed(mutan
     assert catalog.counts["resumed after an unclear keyed commit"] == 1
 
 
+def a_value_is_kept_from_a_record_that_is_gone_when_the_next_ingestion_reads_the_tick(mutant: Mutant) -> None:
+    """To the first one no record is an error row, so it has no errors to commit; to the second one, one is."""
+    script = KeyedScript(mutant, KEEP)
+    catalog, zombie = script.catalog, script.ingestion
+    own = script.mint_kept()
+    script.step_to_plan(zombie)
+    script.world.topic.gone |= own
+    script.ingestion = script.world.start(None, faults=False)
+    errors = catalog.delta[CollectionId("u2/1/errors")]
+    script.step(script.ingestion, lambda: catalog.counts["keyed refused by rows"] == 1)
+    script.step(script.ingestion, lambda: errors.stored(errors.name) == catalog.ticks[-1].mz_timestamp)
+    script.world.step(zombie, 50)
+    script.step(script.ingestion, lambda: not catalog.state.pending)
+    assert catalog.state.tables[U2].status == ("stalled" if mutant is Mutant.NONE else "live")
+    script.end()
+
+
 TRACES = {
+    Mutant.ERRORS_NOT_FORCED: a_value_is_kept_from_a_record_that_is_gone_when_the_next_ingestion_reads_the_tick,
     Mutant.NO_FENCE_WITHOUT_EFFECT: (
         two_ingestions_read_a_tick_and_for_the_second_one_only_deletes_of_unknown_keys_are_left
     ),

@@ -9,8 +9,8 @@ import pytest
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.errors import BadCollection, UnknownHashVersion
 from airflow_provider_mzshare.storage.fanout import hashing
-from airflow_provider_mzshare.storage.writing.member_commits import counted, done, written_as
 from airflow_provider_mzshare.storage.writing.member_plans import member_plan
+from airflow_provider_mzshare.storage.writing.outcomes import counted, done, written_as
 from tests.support.writers import MEMBER
 
 TICK = {"mz_timestamp": "1700000000000", "mz_tick": "3"}
