@@ -96,7 +96,7 @@ def flag(name: str, value: Any) -> bool:
 
 def names(name: str, value: Any) -> list[str]:
     """Several names. One alone is text, and would count as its letters."""
-    found = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [None]
+    found: list[Any] = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [None]
     if not all(isinstance(each, str) for each in found):
         raise BadArgument(name, value, "a list of names")
     return found
