@@ -92,9 +92,8 @@ def _messages(values: Sequence[bytes], first: int) -> pa.RecordBatch:
 
 def read_throughput(payload: int = 256 * MB) -> None:
     """Print what reading costs, for each shape of messages. :param payload: bytes of values of each."""
-    print(
-        f"{'MB/s of the files':<30} {'raw':>8} {'ours':>8} {'share':>6} {'by CPU':>8}   {'payload MB/s':>12} {'messages/s':>11}"
-    )
+    names = f"{'raw':>8} {'ours':>8} {'share':>6} {'by CPU':>8}   {'payload MB/s':>12} {'messages/s':>11}"
+    print(f"{'MB/s of the files':<30} {names}")
     for shape in SHAPES:
         # One message in a block takes long to write, and says as much with fewer.
         wanted = payload if shape.batch > 1 else payload // 8
