@@ -62,7 +62,7 @@ SHAPES = (
 def written(root: Path, shape: Shape, payload: int) -> list[Extent]:
     """Segments with so many bytes of values. They are flushed at their ends only: readers see no difference."""
     chance, journal = random.Random(3), new_journal_id()
-    values = [shape.value(chance, number) for number in range(max(shape.batch, 1000))]
+    values = [shape.value(chance, number) for number in range(max(shape.batch, 200))]
     extents: list[Extent] = []
     left, at, number = payload, 0, 0
     while left > 0:
@@ -96,7 +96,7 @@ def read_throughput(payload: int = 256 * MB) -> None:
     print(f"{'MB/s of the files':<30} {names}")
     for shape in SHAPES:
         # One message in a block takes long to write, and says as much with fewer.
-        wanted = payload if shape.batch > 1 else payload // 8
+        wanted = payload if shape.batch > 1 else payload // 32
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
             extents = written(Path(folder), shape, wanted)
             print(f"{shape.name}: {_size(extents) / MB:.0f} MiB in {len(extents)} files, of {wanted / MB:.0f} MiB")
