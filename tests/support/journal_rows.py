@@ -72,6 +72,11 @@ def lengthen(catalog: Catalog, writer: Writer, segments: int) -> None:
         session.execute(
             update(JournalPartitionRow)
             .where(JournalPartitionRow.journal == journal, JournalPartitionRow.partition == writer.partition)
-            .values(end=last["end"], newest_number=last["number"], segments=newest.number + segments)
+            .values(
+                end=last["end"],
+                newest_first=last["first"],
+                newest_number=last["number"],
+                segments=newest.number + segments,
+            )
         )
     writer.end, writer.number, writer.segment = last["end"], last["number"], Segment(**last)

@@ -16,7 +16,7 @@ def _journals(d: Dialect) -> str:
     )
     newest = (
         f"SELECT s.announced_at FROM journal_segments AS s WHERE {_OF_PARTITION} "
-        "AND s.epoch = p.newest_epoch AND s.number = p.newest_number"
+        "AND s.first = p.newest_first AND s.epoch = p.newest_epoch AND s.number = p.newest_number"
     )
     found = (
         f'SELECT o.id, p.partition, p."begin", p."end", p.segments, p.size, p.lease_job, ({oldest}) AS oldest, '

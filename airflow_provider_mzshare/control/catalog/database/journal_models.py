@@ -24,6 +24,7 @@ class JournalPartitionRow(Base):
     size: Mapped[int]
     segments: Mapped[int]
     """How many there are."""
+    newest_first: Mapped[int | None]
     newest_epoch: Mapped[int | None]
     newest_number: Mapped[int | None]
     """Of the newest segment."""
@@ -33,15 +34,16 @@ class JournalPartitionRow(Base):
 
 
 class JournalSegmentRow(Base):
-    """A segment, as far as it is announced."""
+    """A segment, as far as it is announced. Wherever one is looked up, ``first`` is named: Postgres takes any index for
+    as good as another one, as long as it has no statistics."""
 
     __tablename__ = "journal_segments"
 
     journal: Mapped[JournalId] = mapped_column(Text, primary_key=True)
     partition: Mapped[int] = mapped_column(primary_key=True)
+    first: Mapped[int] = mapped_column(primary_key=True)
     epoch: Mapped[int] = mapped_column(primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)
-    first: Mapped[int]
     end: Mapped[int]
     length: Mapped[int]
     checksum: Mapped[int]
@@ -52,7 +54,6 @@ class JournalSegmentRow(Base):
 
     __table_args__ = (
         # What an announcement changes is in no index: to go on with a segment costs one row, wherever it is.
-        Index("journal_segments_first", "journal", "partition", "first"),
         Index(
             "journal_segments_low",
             "journal",

@@ -49,6 +49,7 @@ class CatalogJournal(JournalStore):
         newest = and_(
             JournalSegmentRow.journal == JournalPartitionRow.journal,
             JournalSegmentRow.partition == JournalPartitionRow.partition,
+            JournalSegmentRow.first == JournalPartitionRow.newest_first,
             JournalSegmentRow.epoch == JournalPartitionRow.newest_epoch,
             JournalSegmentRow.number == JournalPartitionRow.newest_number,
         )
@@ -61,10 +62,10 @@ class CatalogJournal(JournalStore):
         row = JournalSegmentRow
         mine = and_(row.journal == self._journal, row.partition == partition)
         # Offsets have no holes: the last segment that begins at or before ``lower`` is the first that can have it.
-        begins = select(func.max(row.first)).where(mine, row.first <= lower).scalar_subquery()
+        before = select(row.first).where(mine, row.first <= lower).order_by(row.first.desc()).limit(1)
         query = (
             select(row)
-            .where(mine, row.first >= func.coalesce(begins, lower), row.first < upper)
+            .where(mine, row.first >= func.coalesce(before.scalar_subquery(), lower), row.first < upper)
             .where(row.end > lower, row.end > row.first)
             .order_by(row.first, row.epoch, row.number)
             .limit(limit)
@@ -153,7 +154,8 @@ class CatalogPartition(PartitionStore):
     def _write_end(self, session: Session, before: PartitionState, after: PartitionState, *, begun: bool) -> None:
         values: dict[str, object] = {"end": after.end, "size": after.size}
         if begun and after.segment is not None:
-            values |= {"newest_epoch": after.segment.epoch, "newest_number": after.segment.number}
+            newest = after.segment
+            values |= {"newest_first": newest.first, "newest_epoch": newest.epoch, "newest_number": newest.number}
             values["segments"] = JournalPartitionRow.segments + 1
         self._write(session, before, values)
 
@@ -189,9 +191,9 @@ class CatalogPartition(PartitionStore):
         """Their files are removed."""
         with self._catalog.write() as session:
             found, row, part = self._locked_lease(session), JournalSegmentRow, JournalPartitionRow
-            names = [(one.epoch, one.number) for one in segments]
+            names = [(one.first, one.epoch, one.number) for one in segments]
             mine = (row.journal == self._journal, row.partition == self._number)
-            which = and_(*mine, tuple_(row.epoch, row.number).in_(names), row.end <= found.begin)
+            which = and_(*mine, tuple_(row.first, row.epoch, row.number).in_(names), row.end <= found.begin)
             there = session.execute(select(func.count(), func.coalesce(func.sum(row.length), 0)).where(which)).one()
             session.execute(delete(row).where(which), execution_options=_NO_SYNC)
             self._write(session, found, {"segments": part.segments - there[0], "size": part.size - int(there[1])})
@@ -210,7 +212,12 @@ class CatalogPartition(PartitionStore):
             session.execute(insert(row).values(journal=self._journal, **vars(after)))
             return
         same = (row.journal == self._journal, row.partition == self._number)
-        its = (row.epoch == after.epoch, row.number == after.number, row.length == before.length)
+        its = (
+            row.first == after.first,
+            row.epoch == after.epoch,
+            row.number == after.number,
+            row.length == before.length,
+        )
         changed = ("end", "length", "checksum", "payload", "announced_at", "low", "boundary")
         values = {name: getattr(after, name) for name in changed}
         change(session, update(row).where(*same, *its).values(values), 1, "the segment")
@@ -235,7 +242,7 @@ class CatalogPartition(PartitionStore):
         if row.newest_epoch is None:
             return _to_state(row, None)
         # Only now, behind the lock: what was joined to the row while it was waited for would be out of date.
-        key = (self._journal, self._number, row.newest_epoch, row.newest_number)
+        key = (self._journal, self._number, row.newest_first, row.newest_epoch, row.newest_number)
         return _to_state(row, session.get(JournalSegmentRow, key, populate_existing=True))
 
     def _make(self, session: Session) -> None:

@@ -19,21 +19,20 @@ def upgrade() -> None:
         _number("lease_epoch"),
         sa.Column("lease_job", sa.Text(), nullable=True),
         *map(_number, ("lease_beat", "begin", "end", "size", "segments")),
-        *map(_maybe, ("newest_epoch", "newest_number")),
+        *map(_maybe, ("newest_first", "newest_epoch", "newest_number")),
         *(
             sa.Column(name, sa.BigInteger(), nullable=False, server_default="0")
             for name in ("begin_noted", "begin_noted_at")
         ),
     )
-    of_segment = (_text("journal"), _number("partition"), _number("epoch"), _number("number"))
+    of_segment = (_text("journal"), *map(_number, ("partition", "first", "epoch", "number")))
     op.create_table(
         "journal_segments",
         *_keys("journal_segments", *of_segment),
-        *map(_number, ("first", "end", "length", "checksum", "payload", "announced_at")),
+        *map(_number, ("end", "length", "checksum", "payload", "announced_at")),
         *map(_maybe, ("low", "boundary")),
         sqlite_with_rowid=False,
     )
-    op.create_index("journal_segments_first", "journal_segments", ["journal", "partition", "first"])
     has_low = sa.text("low IS NOT NULL")
     op.create_index(
         "journal_segments_low",
