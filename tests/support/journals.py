@@ -14,7 +14,7 @@ from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.journal.state import Segment, path_of
 from airflow_provider_mzshare.journal.messages import MESSAGES
 from airflow_provider_mzshare.journal.reading import Extent, read
-from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile
+from airflow_provider_mzshare.storage.journal.segment_file import SegmentFile
 
 JOURNAL = JournalId("journal:0011223344556677")
 
@@ -87,19 +87,3 @@ def messages_of(extent: Extent) -> list[dict[str, Any]]:
 
 def values_of(extent: Extent) -> list[bytes | None]:
     return [message["value"] for message in messages_of(extent)]
-
-
-def put_segments(writer: int, root: str) -> Callable[[int], Segment | None]:
-    """For a race: in each round a segment of the same name; None where another has it."""
-
-    def one_round(each: int) -> Segment | None:
-        file = SegmentFile.create(root, JOURNAL, partition=0, epoch=1, number=each + 1, first=0)
-        file.append(values(b"writer %d" % writer))
-        try:
-            return file.flush()
-        except SegmentExists:
-            return None
-        finally:
-            file.close()
-
-    return one_round

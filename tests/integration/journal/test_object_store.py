@@ -19,10 +19,11 @@ from airflow_provider_mzshare.storage.journal.segment_file import (
     list_segments,
     remove_segment,
 )
-from tests.support.journals import JOURNAL, extent_of, messages_of, numbered, place_of, put_segments, values, values_of
+from tests.support.journals import JOURNAL, extent_of, messages_of, numbered, place_of, values, values_of
 from tests.support.put_races import race
 from tests.support.relay import Loss, Relay, relay
 from tests.support.s3 import S3Server
+from tests.support.segment_races import put_segments
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_a_name_is_given_once(root: str) -> None:
 
 @pytest.mark.parametrize("rounds", [12, pytest.param(300, marks=pytest.mark.full(seconds=30))])
 def test_of_two_writers_that_race_each_segment_has_one(root: str, rounds: int) -> None:
-    found = race(put_segments, 2, rounds, root)
+    found = race(put_segments, 2, rounds, root, JOURNAL)
     for each, answers in enumerate(zip(*found, strict=True)):
         won = [writer for writer, answer in enumerate(answers) if answer is not None]
         assert len(won) == 1, f"round {each}: {answers}"
