@@ -294,6 +294,7 @@ class SourceSettings(Spec):
             "MAX JOURNAL",
             "size",
             "a size such as '10GB'",
+            unit=" bytes",
             of_journals=True,
             about="of a journal: how large it may become; then new records are refused until older ones may go",
             unset="no limit",

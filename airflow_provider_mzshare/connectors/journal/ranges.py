@@ -51,7 +51,11 @@ class Ranges:
 
 def damaged(error: DamagedSegment) -> UpstreamChanged:
     """What needs the file stalls, and says which file it is."""
-    return UpstreamChanged(DAMAGED, error.message, hint="restore the file from a backup, then start the source again")
+    return UpstreamChanged(
+        DAMAGED,
+        error.message,
+        hint="put the file back from a backup, then ALTER TABLE … RESUME, or start the source again",
+    )
 
 
 def told_of_damage(parts: Sequence[Part], error: BaseException) -> bool:

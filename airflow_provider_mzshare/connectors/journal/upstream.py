@@ -46,7 +46,17 @@ class JournalUpstream:
             )
 
     def check_history(self, lower: Position) -> None:
-        for partition, begin in self.begin_offsets().entries:
+        found = {str(state.partition): state for state in self._store.partitions()}
+        for partition, offset in lower.entries:
+            end = found[partition].end if partition in found else 0
+            if offset > end:
+                raise UpstreamChanged(
+                    "journal_behind",
+                    f"partition {partition}: records up to {offset} were read, but the catalog knows only those up to "
+                    f"{end}: it was restored from an old copy",
+                    hint="restore a newer backup of the catalog; or DROP SOURCE … CASCADE and create it again",
+                )
+        for partition, begin in Position({name: state.begin for name, state in found.items()}).entries:
             if begin > lower[partition]:
                 raise UpstreamChanged(
                     "history_gone",

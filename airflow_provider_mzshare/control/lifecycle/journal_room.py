@@ -1,4 +1,4 @@
-"""``MAX JOURNAL``: how large a source's journal may become. New records are refused; nothing that is needed goes."""
+"""What a journal must be to be pushed into: not full (``MAX JOURNAL``), and not behind its own readers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import time
 
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
+from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
 from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem, get_source_item
 from airflow_provider_mzshare.control.sql.sizes import format_size
 from airflow_provider_mzshare.core.ids import JournalId
+from airflow_provider_mzshare.core.journal.rules import JournalBehind
+from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.errors import TransientError
 
 LOOK_SECONDS = 1.0
@@ -26,6 +29,21 @@ class JournalFull(TransientError):
             f"the journal of source {source} has {size:,} bytes and may have {limit:,}, so nothing was taken",
             hint=f"mzshare maintain, which removes what is older than RETAIN JOURNAL FOR and nobody needs; or {larger}",
         )
+
+
+def check_not_behind(catalog: Catalog, source: SourceItem, store: JournalStore) -> None:
+    """Raise JournalBehind if ticks have records that the catalog does not know of any more.
+
+    What is pushed now would get their offsets, and would never be read.
+    """
+    with catalog.read() as session:
+        read = load_state(session, get_source(session, source.id)).upper
+    ends = {str(state.partition): state.end for state in store.partitions()}
+    for partition, upper in read.entries:
+        if upper > ends.get(partition, 0):
+            raise JournalBehind(
+                int(partition), f"it ends at {ends.get(partition, 0)}, and tables have been given all up to {upper}"
+            )
 
 
 class JournalRoom:

@@ -24,7 +24,7 @@ from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.control.catalog.queries.warehouse_use import is_used
-from airflow_provider_mzshare.control.lifecycle.journal_room import JournalRoom
+from airflow_provider_mzshare.control.lifecycle.journal_room import JournalRoom, check_not_behind
 from airflow_provider_mzshare.control.lifecycle.partition_choice import Choice
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.core.ids import JournalId, new_job_id
@@ -64,11 +64,10 @@ class NotPushable(TerminalError):
 
 
 class BadBatchId(TerminalError):
-    def __init__(self, batch: str) -> None:
+    def __init__(self, batch: Any) -> None:
         self.batch = batch
-        super().__init__(
-            f"{batch[:60]!r} cannot be the id of a batch: it takes 1 to 500 characters that can be printed"
-        )
+        shown = ascii(batch[:60] if isinstance(batch, str) else batch)
+        super().__init__(f"{shown} cannot be the id of a batch: it takes 1 to 500 characters that can be printed")
 
 
 class PusherReplaced(TransientError):
@@ -174,13 +173,19 @@ def _pieces(messages: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch
 
 
 _ID = re.compile(r"[^\x00-\x1f\x7f]{1,500}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _may_name(batch: Any) -> bool:
+    """A lone surrogate, of a name that is not UTF-8, is no character that any database takes."""
+    return isinstance(batch, str) and bool(_ID.fullmatch(batch)) and not _SURROGATE.search(batch)
 
 
 def _parts(messages: Iterable[pa.RecordBatch], batch: str) -> Iterator[tuple[pa.RecordBatch, BatchMark]]:
     """What fits into one announcement is one batch. What does not is cut, always at the same records, and each part is
     a batch by itself: who sends all again sends the same parts.
     """
-    if not _ID.fullmatch(batch):
+    if not _may_name(batch):
         raise BadBatchId(batch)
     for number, part in enumerate(cut(messages, PART), 1):
         yield part, BatchMark(batch if number == 1 else f"{batch} #{number}", digest(part))
@@ -254,6 +259,7 @@ def open_pusher(
     if not (pushers := kind.pushers(source.spec)):
         raise NotPushable(source.display, kind.title)
     store = journals_of(catalog).open(JournalId(source.incarnation))
+    check_not_behind(catalog, source, store)
     _make_folders(catalog, settings, store.journal)
     lease = min(settings.lease_seconds, LEASE_SECONDS)
     job_id = new_job_id(f"push-{socket.gethostname()}-{os.getpid()}")

@@ -150,7 +150,10 @@ def _microseconds(value: Any) -> int | None:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError(f"its timestamp {value.isoformat()} has no time zone")
-        return (value - _EPOCH) // _MICROSECOND
+        found = (value - _EPOCH) // _MICROSECOND
+        if not _FIRST_MS * 1000 <= found < (_LAST_MS + 1) * 1000:
+            raise ValueError(f"its timestamp {value.isoformat()} is no time of the years 1 to 9999 in UTC")
+        return found
     if isinstance(value, int) and not isinstance(value, bool):
         if not _FIRST_MS <= value <= _LAST_MS:
             raise ValueError(f"its timestamp {value} is no time in milliseconds of the years 1 to 9999")
@@ -237,7 +240,7 @@ def _column(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
         if pa.types.is_map(found.type):
             return _listed(found)
         # Nanoseconds lose what microseconds do not have.
-        return found.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+        return found.cast(field.type, safe=not (pa.types.is_timestamp(found.type) and found.type.unit == "ns"))
     except pa.ArrowException as error:
         raise BadRecords(f"the column {field.name!r} cannot be had as {field.type}: {error}") from error
 

@@ -7,6 +7,7 @@ that the message does not count, or (``AnswerMissing``) that nobody knows.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
@@ -101,7 +102,7 @@ class JournalWriter:
         check_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._root, self._holder, self._limits = store, root, holder, limits
-        self._check_room = check_room
+        self._check_room, self._pid = check_room, os.getpid()
         self._owned = store.partition(partition)
         self._stopping = threading.Event()
         self._line = WaitingLine(limits.waiting)
@@ -126,6 +127,8 @@ class JournalWriter:
         :param batch: if its id was announced before, the messages are acknowledged and not taken again.
         :param follows: of an append to this writer: if it fails, this one does, too.
         """
+        if os.getpid() != self._pid:
+            raise WriterClosed("the pusher was opened before this process was forked: it has to open one of its own")
         one = Waiting(messages, weight_at_most(messages), batch, follows)
         if batch is not None and one.weight > self._limits.batch and (exact := weight(messages)) > self._limits.batch:
             raise BatchTooLarge(batch.id, exact, self._limits.batch)
@@ -185,6 +188,14 @@ class JournalWriter:
             raise
         except TransientError as error:
             self._tail.give_up()  # It was refused, or only asked which batches are there: nothing was announced.
+            refuse(taken, error)
+        except MzShareError as error:
+            refuse(taken, error)
+            raise
+        except Exception as error:
+            # Of these messages, and not of those that come next. If it was announced, the next announcement ends this.
+            log.exception("partition %s: what waited was not taken", self.partition)
+            self._tail.give_up()
             refuse(taken, error)
         except BaseException as error:
             refuse(taken, error)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +22,11 @@ from airflow_provider_mzshare.control.lifecycle.pushing import (
     PushRefused,
 )
 from airflow_provider_mzshare.core.journal.rules import BatchDiffers, JournalBehind
-from airflow_provider_mzshare.core.journal.state import folder_of
+from airflow_provider_mzshare.core.journal.state import Batch, folder_of
 from airflow_provider_mzshare.errors import TransientError
 from airflow_provider_mzshare.storage.journal.records import BadRecord
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged
+from airflow_provider_mzshare.storage.journal.write_errors import WriterClosed
 from airflow_provider_mzshare.storage.journal.writer import JournalWriter
 from tests.support.inbox import Inbox
 from tests.support.journal_memory import Faulty, times
@@ -76,7 +79,7 @@ def test_a_batch_is_taken_once_whoever_sends_it_again(inbox: Inbox) -> None:
         inbox.mz.push("inbox", records[1:], batch="b 1")
     assert inbox.mz.push("inbox", records, batch="b 2").ranges == (Acknowledged(0, 10, 20),)
     assert len(inbox.values()) == 20
-    for bad in ("", "a\nb", "x" * 501):
+    for bad in ("", "a\nb", "x" * 501, "a\udcffb", 5):
         with pytest.raises(BadBatchId):
             inbox.mz.push("inbox", records, batch=bad)
 
@@ -227,3 +230,40 @@ def test_batches_that_two_processes_send_at_the_same_time_are_taken_once(opened:
     found = [*inbox.texts(0), *inbox.texts(1)]
     assert sorted(found) == sorted(f"{n}{end}" for n in range(60) for end in ("", "+"))
     assert repeated == 120
+
+
+def test_a_process_that_was_forked_is_told_to_open_a_pusher_of_its_own(inbox: Inbox) -> None:
+    with inbox.mz.pusher("inbox") as pusher:
+        child = os.fork()
+        if not child:
+            try:
+                pusher.push(["from the child"])
+            except WriterClosed:
+                os._exit(7)
+            os._exit(1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
+        pusher.push(["from the parent"])
+    assert inbox.texts() == ["from the parent"]
+
+
+@dataclass
+class Odd(Faulty):
+    """Fails once, as nobody foresaw, where it is asked for batches."""
+
+    is_odd: bool = True
+
+    def batches(self, ids: Collection[str]) -> Mapping[str, Batch]:
+        if self.is_odd:
+            self.is_odd = False
+            raise KeyError("not foreseen")
+        return super().batches(ids)
+
+
+def test_an_error_that_nobody_foresaw_ends_the_push_and_not_the_pusher(inbox: Inbox) -> None:
+    with inbox.writer(Odd(inbox.store)) as writer:
+        pusher = pushing.Pusher("inbox", writer)
+        with pytest.raises(KeyError):
+            pusher.push(["a"], batch="a")
+        pusher.push(["b"], batch="b")
+    assert inbox.texts() == ["b"]

@@ -17,6 +17,7 @@ from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.control.supervision.maintenance import Maintained, maintain
 from airflow_provider_mzshare.control.upstreams import open_records, open_upstream
 from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.journal.rules import JournalBehind
 from airflow_provider_mzshare.core.journal.state import folder_of
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done, Left
@@ -132,6 +133,21 @@ def test_a_full_journal_takes_nothing_until_it_may_be_larger(inbox: Inbox) -> No
     inbox.mz.sql("ALTER SOURCE inbox SET (MAX JOURNAL '2MB')")
     inbox.mz.push("inbox", ["one more"])
     assert inbox.values()[1:] == [b"one more"]
+
+
+def test_nothing_is_pushed_behind_what_tables_have_been_given(inbox: Inbox) -> None:
+    """The catalog was restored from an old copy, and its ticks were put back from the tables."""
+    filled(inbox)
+    inbox.mz.sql("CREATE TABLE t FROM SOURCE inbox FORMAT TEXT")
+    advance(inbox, 2 * PUSHES * EACH)
+    with pytest.raises(JournalBehind, match=r"it ends at 20, and tables have been given all up to 40"):
+        inbox.mz.push("inbox", ["again"])
+    assert len(inbox.values()) == PUSHES * EACH
+    source = find_source(inbox.catalog, "inbox")
+    opened = open_upstream(FixedConnections({}), source.spec, source.incarnation, journals=journals_of(inbox.catalog))
+    with opened as upstream, pytest.raises(UpstreamChanged, match="restored from an old copy") as behind:
+        upstream.check_history(Position({"0": 2 * PUSHES * EACH}))
+    assert behind.value.reason == "journal_behind"
 
 
 def test_only_journals_have_these_settings(inbox: Inbox) -> None:
