@@ -57,12 +57,16 @@ def test_a_tick_is_read_from_its_own_files_and_costs_the_same_later(tmp_path: Pa
         for number in (EARLY, LATE):
             load.run(number - len(load.ticks), CHANGES)
             for at, version in (load.ticks[3], load.ticks[number // 2], load.ticks[-1]):
-                with opened(load.path) as files, steps() as done:
-                    # Of 100 changes, 90 change a row that there was, 5 are new, 5 go.
-                    assert read(mz, at) == (CHANGES * 19 // 10 if keyed else CHANGES)
+                # Of 100 changes, 90 change a row that there was, 5 are new, 5 go.
+                rows = CHANGES * 19 // 10 if keyed else CHANGES
+                with steps() as once:
+                    assert read(mz, at) == rows
+                with opened(load.path) as files, steps() as again:
+                    assert read(mz, at) == rows
                 entry = read_entry(open_filesystem(str(load.path)), version)
                 assert entry is not None
                 assert set(files) == {entry_path(version), *(entry.changes() if keyed else entry.added())}
-                costs.append(done[0])
+                # A connection that the pool opens just then reads the whole schema first.
+                costs.append(min(once[0], again[0]))
     load.close()
     assert max(costs) <= 1.1 * max(costs[:3]), f"steps of the catalog: {costs}"

@@ -14,11 +14,10 @@ from tests.support.reading_page import REFERENCE, examples, run
 def test_the_page_does_what_it_says(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in inbox.env.items():
         monkeypatch.setenv(name, value)
-    (statements,) = re.findall(
-        r"^```sql\n(.*?)^```$", (REFERENCE / "journals.md").read_text(), re.DOTALL | re.MULTILINE
-    )
+    page = (REFERENCE / "journals.md").read_text()
     inbox.mz.sql("DROP SOURCE inbox")
-    inbox.mz.sql(statements)
+    for statements in re.findall(r"^```sql\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+        inbox.mz.sql(statements)
     once, often = examples("Ways to push", "journals.md")
     for _ in range(2):
         run(once)
