@@ -91,12 +91,14 @@ def held(path: Path, columns: Iterable[str], version: int, spark: SparkSession |
     names = tuple(columns)
     root, table = str(path.parent), DeltaTable(str(path), version=version)
     snapshot, frame = open_snapshot(root, path.name, version), polars.scan_delta(str(path), version=version)
-    duckdb_connection().execute(f"ATTACH OR REPLACE '{path}' AS held (TYPE delta, VERSION {version})")
+    # A name of its own: under one that is replaced, DuckDB goes on with the version that it had.
+    attached = f"held_{path.parent.name}_{version}".replace("-", "_")
+    duckdb_connection().execute(f"""ATTACH '{path}' AS "{attached}" (TYPE delta, VERSION {version})""")
     ways: dict[str, Callable[[], pa.Table]] = {
         "mzshare": lambda: snapshot.rows(names),
         "delta-rs": lambda: _query(table, "SELECT * FROM t"),
         "Polars": lambda: frame.select(names).collect().to_arrow(),
-        "DuckDB": lambda: duckdb_connection().sql("SELECT * FROM held").to_arrow_table(),
+        "DuckDB": lambda: duckdb_connection().sql(f'SELECT * FROM "{attached}"').to_arrow_table(),
     }
     if spark is not None:
         rows = _spark(spark, path, version).select(*names)
