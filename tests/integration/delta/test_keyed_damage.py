@@ -71,3 +71,22 @@ def test_a_compaction_that_meets_a_damage_is_dropped_and_ends_nothing(history: H
     states.put_rewritten(history.scene.opened(), history.written)
     assert DeltaTable(str(history.path)).version() == history.newest
     states.close()
+
+
+@pytest.mark.parametrize("vectors", [True, False], ids=["vectors", "merge"])
+def test_a_compaction_whose_files_somebody_has_removed_is_never_put(tmp_path: Path, vectors: bool) -> None:
+    """No entry has named them yet, so a clean-up of another tool may take them."""
+    history = History(tmp_path, 1, vectors=vectors)
+    try:
+        history.commits(6)
+        history.write_compaction()
+        assert history.written is not None
+        for file in history.written.outputs:
+            (history.path / file.path).unlink()
+        assert not history.scene.states.put_rewritten(history.scene.collection, history.written)
+        assert history.damages() == []
+        history.commit()
+        history.compact()
+        assert history.damages() == []
+    finally:
+        history.close()

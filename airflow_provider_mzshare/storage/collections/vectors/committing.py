@@ -169,7 +169,7 @@ def put_rewritten(collection: Collection, state: KeyState | None, done: Rewritte
     newest = state.files if state is not None and state.files is not None else files_at(collection)
     live = newest.files
     gone = _gone_since(done, live, state)
-    if gone is None:
+    if gone is None or not _are_there(collection, done.outputs):
         _drop(collection, state, done)
         return False
     carried = done.carried(gone)
@@ -202,6 +202,12 @@ def _drop(collection: Collection, state: KeyState | None, done: Rewritten) -> No
     if state is not None:
         state.discard(done)
     _discard(collection, [file.path for file in done.outputs])
+
+
+def _are_there(collection: Collection, files: Sequence[LiveFile]) -> bool:
+    """Somebody else's clean-up may have taken what waited: no entry named it."""
+    infos = collection.filesystem.get_file_info([file.path for file in files])
+    return all(info.size == file.size for info, file in zip(infos, files, strict=True))
 
 
 def _gone_since(done: Rewritten, live: Mapping[str, LiveFile], state: KeyState | None) -> Mapping[str, BitMap] | None:
