@@ -71,7 +71,7 @@ class BatchDiffers(TerminalError):
         self.batches = tuple(batches)
         """As they are announced."""
         self.ids = tuple(batch.id for batch in self.batches)
-        super().__init__(f"the journal has {_listed(self.batches)} already, with other messages")
+        super().__init__(f"the journal has {_listed(self.batches)} already, with other records")
 
 
 def _listed(batches: Sequence[Batch]) -> str:

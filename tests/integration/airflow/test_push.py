@@ -54,7 +54,7 @@ def test_a_task_that_is_tried_again_takes_nothing_twice(inbox: Inbox) -> None:
 
 def test_other_records_under_the_same_id_are_not_tried_again(inbox: Inbox) -> None:
     execute(records=["a"])
-    with pytest.raises(AirflowFailException, match="other messages"):
+    with pytest.raises(AirflowFailException, match="other records"):
         execute(records=["b"])
     assert inbox.texts() == ["a"]
 

@@ -119,7 +119,7 @@ def test_a_batch_is_taken_once_wherever_it_is() -> None:
     assert (told.value.ids, told.value.batches) == (("b",), (elsewhere,))
     assert told.value.line == "the journal has batch 'b' (partition 3, 70 to 75) already."
     other = replace(BATCH, id="c", first=10, end=12)
-    with pytest.raises(BatchDiffers, match="already, with other messages") as differs:
+    with pytest.raises(BatchDiffers, match="already, with other records") as differs:
         rules.announce(
             at(FIRST), ME, FIRST, MORE, [replace(BATCH, first=12), other],
             {"b": elsewhere, "c": replace(other, digest="!")},
