@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_mzshare.journal.messages import MESSAGES
 
-_ROW = 40
+ROW = 40
 """What a message weighs beside its bytes, about what it takes in memory."""
 
 Sizes = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ def _lengths(values: pa.Array) -> Sizes:
 
 
 def weights(messages: pa.RecordBatch) -> Sizes:
-    return sizes(messages.column("key"), messages.column("value"), messages.column("headers")) + _ROW
+    return sizes(messages.column("key"), messages.column("value"), messages.column("headers")) + ROW
 
 
 def weight(messages: pa.RecordBatch) -> int:
@@ -45,7 +45,7 @@ def weight(messages: pa.RecordBatch) -> int:
 
 def weight_at_most(messages: pa.RecordBatch) -> int:
     """Of what is counted again and again: what Arrow holds is more than the bytes of the messages, by a little."""
-    return int(messages.nbytes) + _ROW * int(messages.num_rows)
+    return int(messages.nbytes) + ROW * int(messages.num_rows)
 
 
 def cut(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
