@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from airflow_provider_mzshare.storage.journal.rows import Messages
 
-
 _MOMENT = 0.0002
 """Seconds. Long for a thread that only has to push again, and short beside a flush."""
 
@@ -135,7 +134,7 @@ class WaitingLine:
         with self._lock:
             while not self._waiting and self._end is None:
                 self._arrived.wait()
-            self._gather()
+            self._gather(limit)
             taken: list[Waiting] = []
             ids: set[str] = set()
             weight = 0
@@ -150,12 +149,12 @@ class WaitingLine:
                     ids.add(one.batch.id)
             return taken
 
-    def _gather(self) -> None:
+    def _gather(self, limit: int) -> None:
         """Give those who were acknowledged together the moment that they need to come back together: as long as they
-        keep coming. Without it, half of them come while the others are written for, and each is written for alone.
+        keep coming. Without it, half of them come while the other half is written, and are the next group for ever.
         """
         before = 0
-        while before < len(self._waiting) < self._expected and self._end is None:
+        while before < len(self._waiting) < self._expected and self._weight < limit and self._end is None:
             before = len(self._waiting)
             self._arrived.wait(_MOMENT)
 
