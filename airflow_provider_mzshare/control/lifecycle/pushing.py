@@ -14,10 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
@@ -33,9 +32,9 @@ from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
-from airflow_provider_mzshare.storage.journal.cutting import cut, digest
+from airflow_provider_mzshare.storage.journal.cutting import cut
 from airflow_provider_mzshare.storage.journal.records import pieces_of
-from airflow_provider_mzshare.storage.journal.rows import Messages, as_arrow, stamp, weight_of
+from airflow_provider_mzshare.storage.journal.rows import Messages, as_arrow, digest_of, stamp, weight_of
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, Answer, BatchMark
 from airflow_provider_mzshare.storage.journal.write_errors import NotWritten
 from airflow_provider_mzshare.storage.journal.writer import LIMITS, JournalWriter
@@ -181,14 +180,22 @@ def _may_name(batch: Any) -> bool:
     return isinstance(batch, str) and bool(_ID.fullmatch(batch)) and not _SURROGATE.search(batch)
 
 
-def _parts(messages: Iterable[Messages], batch: str) -> Iterator[tuple[pa.RecordBatch, BatchMark]]:
+def _parts(messages: Iterable[Messages], batch: str) -> Iterator[tuple[Messages, BatchMark]]:
     """What fits into one announcement is one batch. What does not is cut, always at the same records, and each part is
     a batch by itself: who sends all again sends the same parts.
     """
     if not _may_name(batch):
         raise BadBatchId(batch)
-    for number, part in enumerate(cut(map(as_arrow, messages), PART), 1):
-        yield part, BatchMark(batch if number == 1 else f"{batch} #{number}", digest(part))
+    for number, part in enumerate(_cut(iter(messages)), 1):
+        yield part, BatchMark(batch if number == 1 else f"{batch} #{number}", digest_of(part))
+
+
+def _cut(messages: Iterator[Messages]) -> Iterator[Messages]:
+    """A few that are all stay as they are."""
+    begin = list(islice(messages, 2))
+    if len(begin) == 1 and weight_of(begin[0]) <= PART:
+        return iter(begin)
+    return cut(map(as_arrow, chain(begin, messages)), PART)
 
 
 class _Sending:

@@ -17,6 +17,8 @@ from airflow_provider_mzshare.journal.messages import MESSAGES
 ROW = 40
 """What a message weighs beside its bytes, about what it takes in memory."""
 
+Row = tuple[bytes | None, bytes | None, int | None, list[dict[str, Any]] | None]
+"""Key, value, timestamp in microseconds, headers."""
 Sizes = npt.NDArray[np.int64]
 
 
@@ -87,10 +89,15 @@ def _none() -> pa.RecordBatch:
 
 def digest(messages: pa.RecordBatch) -> str:
     """Of what they hold, the same however they came. A timestamp that was not given does not count."""
-    found = hashlib.sha256()
     stamps = messages.column("timestamp").cast(pa.int64()).to_pylist()
-    columns = [messages.column(name).to_pylist() for name in ("key", "value", "headers")]
-    for stamp, key, value, headers in zip(stamps, *columns, strict=True):
+    keys, values, headers = (messages.column(name).to_pylist() for name in ("key", "value", "headers"))
+    return digest_of_rows(zip(keys, values, stamps, headers, strict=True))
+
+
+def digest_of_rows(rows: Iterable[Row]) -> str:
+    """The same."""
+    found = hashlib.sha256()
+    for key, value, stamp, headers in rows:
         found.update(_NO_STAMP if stamp is None else struct.pack(">?q", True, stamp))
         found.update(_framed(key) + _framed(value) + _framed_headers(headers))
     return found.hexdigest()

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.journal.messages import MESSAGES
-from airflow_provider_mzshare.storage.journal.cutting import sizes
-from airflow_provider_mzshare.storage.journal.rows import FEW, Messages, Row, Rows, as_arrow
+from airflow_provider_mzshare.storage.journal.cutting import Row, sizes
+from airflow_provider_mzshare.storage.journal.rows import FEW, Messages, Rows, as_arrow
 
 FIELDS = ("key", "value", "headers", "timestamp")
 RECORD_BYTES = 16 << 20

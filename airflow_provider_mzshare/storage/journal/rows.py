@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain, groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from airflow_provider_mzshare.journal.messages import MESSAGES
-from airflow_provider_mzshare.storage.journal.cutting import ROW, joined, stamped, weight_at_most
+from airflow_provider_mzshare.storage.journal.cutting import (
+    ROW,
+    Row,
+    digest,
+    digest_of_rows,
+    joined,
+    stamped,
+    weight_at_most,
+)
 
 FEW = 64
 """From so many on Arrow costs less than it saves, also in memory."""
-
-Row = tuple[bytes | None, bytes | None, int | None, list[dict[str, Any]] | None]
-"""Key, value, timestamp in microseconds, headers."""
 
 
 class Rows(NamedTuple):
@@ -62,6 +67,11 @@ def as_one_batch(parts: Sequence[Messages]) -> pa.RecordBatch:
 def weight_of(messages: Messages) -> int:
     """At most: see ``cutting.weight_at_most``."""
     return messages.weight if isinstance(messages, Rows) else weight_at_most(messages)
+
+
+def digest_of(messages: Messages) -> str:
+    """See ``cutting.digest``."""
+    return digest_of_rows(messages.rows) if isinstance(messages, Rows) else digest(messages)
 
 
 def stamp(messages: Messages, now_us: int) -> Messages:

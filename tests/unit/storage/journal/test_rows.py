@@ -9,9 +9,18 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mzshare.journal.messages import MESSAGES
-from airflow_provider_mzshare.storage.journal.cutting import stamped, weight
+from airflow_provider_mzshare.storage.journal.cutting import digest, stamped, weight
 from airflow_provider_mzshare.storage.journal.records import messages_of, pieces_of
-from airflow_provider_mzshare.storage.journal.rows import FEW, Messages, Rows, as_arrow, as_one_batch, stamp, weight_of
+from airflow_provider_mzshare.storage.journal.rows import (
+    FEW,
+    Messages,
+    Rows,
+    as_arrow,
+    as_one_batch,
+    digest_of,
+    stamp,
+    weight_of,
+)
 
 RECORDS: list[Any] = [
     b"value",
@@ -54,11 +63,12 @@ def test_what_is_written_together_is_what_it_is_one_by_one(seed: int) -> None:
 
 
 @pytest.mark.parametrize("record", RECORDS)
-def test_plain_ones_weigh_what_they_weigh_in_arrow(record: Any) -> None:
+def test_plain_ones_weigh_what_they_weigh_in_arrow_and_are_the_same_batch(record: Any) -> None:
     for piece in (only([record]), only([record] * 7), only([record, b"x" * 100])):
         assert isinstance(piece, Rows)
         assert weight_of(piece) == weight(as_arrow(piece))
         assert weight_of(piece) == weight_of(stamp(piece, NOW))
+        assert digest_of(piece) == digest(as_arrow(piece)) == digest_of(as_arrow(piece))
 
 
 def test_what_is_changed_after_it_was_given_is_not_seen() -> None:
