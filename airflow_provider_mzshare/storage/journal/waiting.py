@@ -154,7 +154,7 @@ class WaitingLine:
         keep coming. Without it, half of them come while the other half is written, and are the next group for ever.
         """
         before = 0
-        while before < len(self._waiting) < self._expected and self._weight < limit and self._end is None:
+        while before < len(self._waiting) < self._expected and self._weight < limit:
             before = len(self._waiting)
             self._arrived.wait(_MOMENT)
 
