@@ -12,13 +12,11 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
@@ -34,9 +32,10 @@ from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
 from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
-from airflow_provider_mzshare.storage.journal.cutting import cut, digest, stamped, weight_at_most
-from airflow_provider_mzshare.storage.journal.records import messages_of
-from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark
+from airflow_provider_mzshare.storage.journal.cutting import cut
+from airflow_provider_mzshare.storage.journal.records import pieces_of
+from airflow_provider_mzshare.storage.journal.rows import Messages, as_arrow, digest_of, stamp, weight_of
+from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, Answer, BatchMark
 from airflow_provider_mzshare.storage.journal.write_errors import NotWritten
 from airflow_provider_mzshare.storage.journal.writer import LIMITS, JournalWriter
 
@@ -138,10 +137,10 @@ class Pusher:
             other records under it are refused.
         :param report: told how many are acknowledged, now and then.
         """
-        return self.push_messages(messages_of(records), batch=batch, report=report)
+        return self.push_messages(pieces_of(records), batch=batch, report=report)
 
     def push_messages(
-        self, messages: Iterable[pa.RecordBatch], *, batch: str | None = None, report: Report | None = None
+        self, messages: Iterable[Messages], *, batch: str | None = None, report: Report | None = None
     ) -> Pushed:
         """The same, of what are messages already."""
         sending = _Sending(self._writer, report or (lambda acknowledged: None))
@@ -165,10 +164,10 @@ class Pusher:
         return (PushCut if isinstance(error, TransientError) else PushRefused)(acknowledged, error)
 
 
-def _pieces(messages: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, None]]:
+def _pieces(messages: Iterable[Messages]) -> Iterator[tuple[Messages, None]]:
     """As they come: what is there is sent on, whatever comes later."""
-    for batch in messages:
-        for piece in [batch] if weight_at_most(batch) <= PIECE else cut([batch], PIECE):
+    for some in messages:
+        for piece in [some] if weight_of(some) <= PIECE else cut([as_arrow(some)], PIECE):
             yield piece, None
 
 
@@ -181,14 +180,22 @@ def _may_name(batch: Any) -> bool:
     return isinstance(batch, str) and bool(_ID.fullmatch(batch)) and not _SURROGATE.search(batch)
 
 
-def _parts(messages: Iterable[pa.RecordBatch], batch: str) -> Iterator[tuple[pa.RecordBatch, BatchMark]]:
+def _parts(messages: Iterable[Messages], batch: str) -> Iterator[tuple[Messages, BatchMark]]:
     """What fits into one announcement is one batch. What does not is cut, always at the same records, and each part is
     a batch by itself: who sends all again sends the same parts.
     """
     if not _may_name(batch):
         raise BadBatchId(batch)
-    for number, part in enumerate(cut(messages, PART), 1):
-        yield part, BatchMark(batch if number == 1 else f"{batch} #{number}", digest(part))
+    for number, part in enumerate(_cut(iter(messages)), 1):
+        yield part, BatchMark(batch if number == 1 else f"{batch} #{number}", digest_of(part))
+
+
+def _cut(messages: Iterator[Messages]) -> Iterator[Messages]:
+    """A few that are all stay as they are."""
+    begin = list(islice(messages, 2))
+    if len(begin) == 1 and weight_of(begin[0]) <= PART:
+        return iter(begin)
+    return cut(map(as_arrow, chain(begin, messages)), PART)
 
 
 class _Sending:
@@ -197,12 +204,12 @@ class _Sending:
     def __init__(self, writer: JournalWriter, report: Report) -> None:
         self.pushed = Pushed()
         self._writer, self._report = writer, report
-        self._sent: deque[Future[Acknowledged]] = deque()
-        self._last: Future[Acknowledged] | None = None
+        self._sent: deque[Answer] = deque()
+        self._last: Answer | None = None
 
-    def send(self, piece: pa.RecordBatch, mark: BatchMark | None) -> None:
+    def send(self, piece: Messages, mark: BatchMark | None) -> None:
         now = time.time_ns() // 1_000
-        self._last = self._writer.append(stamped(piece, now), mark, follows=self._last)
+        self._last = self._writer.append(stamp(piece, now), mark, follows=self._last)
         self._sent.append(self._last)
         while self._sent and self._sent[0].done():
             self._note(self._sent[0].result())

@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 
 from airflow_provider_mzshare.journal.messages import MESSAGES
 
-_ROW = 40
+ROW = 40
 """What a message weighs beside its bytes, about what it takes in memory."""
 
+Row = tuple[bytes | None, bytes | None, int | None, list[dict[str, Any]] | None]
+"""Key, value, timestamp in microseconds, headers."""
 Sizes = npt.NDArray[np.int64]
 
 
@@ -36,7 +38,7 @@ def _lengths(values: pa.Array) -> Sizes:
 
 
 def weights(messages: pa.RecordBatch) -> Sizes:
-    return sizes(messages.column("key"), messages.column("value"), messages.column("headers")) + _ROW
+    return sizes(messages.column("key"), messages.column("value"), messages.column("headers")) + ROW
 
 
 def weight(messages: pa.RecordBatch) -> int:
@@ -45,7 +47,7 @@ def weight(messages: pa.RecordBatch) -> int:
 
 def weight_at_most(messages: pa.RecordBatch) -> int:
     """Of what is counted again and again: what Arrow holds is more than the bytes of the messages, by a little."""
-    return int(messages.nbytes) + _ROW * int(messages.num_rows)
+    return int(messages.nbytes) + ROW * int(messages.num_rows)
 
 
 def cut(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
@@ -87,10 +89,15 @@ def _none() -> pa.RecordBatch:
 
 def digest(messages: pa.RecordBatch) -> str:
     """Of what they hold, the same however they came. A timestamp that was not given does not count."""
-    found = hashlib.sha256()
     stamps = messages.column("timestamp").cast(pa.int64()).to_pylist()
-    columns = [messages.column(name).to_pylist() for name in ("key", "value", "headers")]
-    for stamp, key, value, headers in zip(stamps, *columns, strict=True):
+    keys, values, headers = (messages.column(name).to_pylist() for name in ("key", "value", "headers"))
+    return digest_of_rows(zip(keys, values, stamps, headers, strict=True))
+
+
+def digest_of_rows(rows: Iterable[Row]) -> str:
+    """The same."""
+    found = hashlib.sha256()
+    for key, value, stamp, headers in rows:
         found.update(_NO_STAMP if stamp is None else struct.pack(">?q", True, stamp))
         found.update(_framed(key) + _framed(value) + _framed_headers(headers))
     return found.hexdigest()

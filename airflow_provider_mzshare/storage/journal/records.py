@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.journal.messages import MESSAGES
-from airflow_provider_mzshare.storage.journal.cutting import sizes
+from airflow_provider_mzshare.storage.journal.cutting import Row, sizes
+from airflow_provider_mzshare.storage.journal.rows import FEW, Messages, Rows, as_arrow
 
 FIELDS = ("key", "value", "headers", "timestamp")
 RECORD_BYTES = 16 << 20
@@ -46,6 +47,11 @@ class BadRecords(TerminalError):
 
 def messages_of(records: Any) -> Iterator[pa.RecordBatch]:
     """Any number of records, some at a time. A timestamp that is not given is NULL."""
+    return map(as_arrow, pieces_of(records))
+
+
+def pieces_of(records: Any) -> Iterator[Messages]:
+    """The same; where they are few they stay plain."""
     if isinstance(records, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
         yield from _of_arrow(records)
         return
@@ -56,8 +62,10 @@ def messages_of(records: Any) -> Iterator[pa.RecordBatch]:
         chunk.add(record)
         if chunk.is_full:
             yield chunk.taken()
-    if len(chunk):
+    if len(chunk) > FEW:
         yield chunk.taken()
+    elif len(chunk):
+        yield chunk.taken_plain()
 
 
 class MessageChunk:
@@ -65,7 +73,7 @@ class MessageChunk:
 
     def __init__(self, unit: str = "record") -> None:
         self._unit, self._number = unit, 0
-        self._rows: list[tuple[bytes | None, bytes | None, int | None, list[dict[str, Any]] | None]] = []
+        self._rows: list[Row] = []
         self._size = 0
 
     def __len__(self) -> int:
@@ -83,8 +91,9 @@ class MessageChunk:
                 key, value, stamp, headers = _taken_apart(record)
             else:
                 key, value, stamp, headers = None, _bytes(record, "it"), None, None
-            size = sum(map(len, filter(None, (key, value))))
-            size += sum(len(one["name"]) + len(one["value"] or b"") for one in headers or ())
+            size = len(key or b"") + len(value or b"")
+            if headers:
+                size += sum(len(one["name"].encode()) + len(one["value"] or b"") for one in headers)
             if size > RECORD_BYTES:
                 raise ValueError(f"it has {size} bytes, and a record may have {RECORD_BYTES}")
         except ValueError as error:
@@ -93,24 +102,18 @@ class MessageChunk:
         self._size += size
 
     def taken(self) -> pa.RecordBatch:
-        keys, values, stamps, headers = zip(*self._rows, strict=True) if self._rows else ((), (), (), ())
-        columns = [
-            pa.nulls(len(self._rows), MESSAGES.field("position").type),
-            pa.array(stamps, MESSAGES.field("timestamp").type),
-            pa.array(keys, pa.binary()),
-            pa.array(values, pa.binary()),
-            pa.array(headers, MESSAGES.field("headers").type),
-        ]
+        return as_arrow(self.taken_plain())
+
+    def taken_plain(self) -> Rows:
+        found = Rows(self._rows, self._size)
         self._rows, self._size = [], 0
-        return pa.RecordBatch.from_arrays(columns, schema=MESSAGES)
+        return found
 
 
 # ── one record ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _taken_apart(
-    record: Mapping[str, Any],
-) -> tuple[bytes | None, bytes | None, int | None, list[dict[str, Any]] | None]:
+def _taken_apart(record: Mapping[str, Any]) -> Row:
     """Raises ValueError, whose text says what is wrong."""
     if unknown := [name for name in record if name not in FIELDS]:
         raise ValueError(f"it has {unknown[0]!r}, and a record has {', '.join(FIELDS)}")

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from itertools import count
 from math import inf
 
-import pyarrow as pa
-
 from airflow_provider_mzshare.core.journal.rules import (
     AnnouncedOtherwise,
     BadAnnouncement,
@@ -28,7 +26,7 @@ from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LogConflict, MzShareError
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
-from airflow_provider_mzshare.storage.journal.cutting import joined
+from airflow_provider_mzshare.storage.journal.rows import Messages, as_one_batch
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentFile
 from airflow_provider_mzshare.storage.journal.write_errors import AnswerMissing
 
@@ -46,7 +44,7 @@ REFUSALS = (AnnouncedOtherwise, BadAnnouncement, BatchDiffers, DuplicateBatch, F
 class Part:
     """Messages of one sender. :param batch: its id and digest."""
 
-    messages: pa.RecordBatch
+    messages: Messages
     batch: tuple[str, str] | None = None
 
 
@@ -89,7 +87,7 @@ class Tail:
         for part in group:
             ranges.append((first, first + part.messages.num_rows))
             first += part.messages.num_rows
-        file.append(joined([part.messages for part in group]))
+        file.append(as_one_batch([part.messages for part in group]))
         crashpoint("segment_written")
         after = file.flush()
         crashpoint("segment_flushed")

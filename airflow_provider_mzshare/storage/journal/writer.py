@@ -10,11 +10,8 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from airflow_provider_mzshare.core.ids import JobId, JournalId
 from airflow_provider_mzshare.core.journal import rules
@@ -23,10 +20,11 @@ from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 from airflow_provider_mzshare.errors import LeaseTaken, LogConflict, MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
-from airflow_provider_mzshare.storage.journal.cutting import weight, weight_at_most
+from airflow_provider_mzshare.storage.journal.cutting import weight
+from airflow_provider_mzshare.storage.journal.rows import Messages, as_arrow, weight_of
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, list_epochs
 from airflow_provider_mzshare.storage.journal.tail import Part, Tail
-from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark, Waiting, WaitingLine
+from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, Answer, BatchMark, Waiting, WaitingLine
 from airflow_provider_mzshare.storage.journal.write_errors import (
     AnswerMissing,
     BatchTooLarge,
@@ -119,9 +117,7 @@ class JournalWriter:
     def journal(self) -> JournalId:
         return self._store.journal
 
-    def append(
-        self, messages: pa.RecordBatch, batch: BatchMark | None = None, *, follows: Future[Acknowledged] | None = None
-    ) -> Future[Acknowledged]:
+    def append(self, messages: Messages, batch: BatchMark | None = None, *, follows: Answer | None = None) -> Answer:
         """Messages of one append have offsets in a row, and are announced at once. Waits while too much waits.
 
         :param batch: if its id was announced before, the messages are acknowledged and not taken again.
@@ -129,9 +125,11 @@ class JournalWriter:
         """
         if os.getpid() != self._pid:
             raise WriterClosed("the pusher was opened before this process was forked: it has to open one of its own")
-        one = Waiting(messages, weight_at_most(messages), batch, follows)
-        if batch is not None and one.weight > self._limits.batch and (exact := weight(messages)) > self._limits.batch:
-            raise BatchTooLarge(batch.id, exact, self._limits.batch)
+        one = Waiting(messages, weight_of(messages), batch, follows)
+        if batch is not None and one.weight > (limit := self._limits.batch):
+            exact = weight(as_arrow(messages))
+            if exact > limit:
+                raise BatchTooLarge(batch.id, exact, limit)
         if not messages.num_rows:
             one.done.set_result(Acknowledged(self.partition, self._tail.end, self._tail.end))
         else:
@@ -254,5 +252,5 @@ def refuse(waiting: Iterable[Waiting], error: BaseException) -> None:
             one.done.set_exception(error)
 
 
-def _has_failed(done: Future[Acknowledged]) -> bool:
+def _has_failed(done: Answer) -> bool:
     return done.done() and done.exception() is not None

@@ -258,7 +258,7 @@ def _push_all(url: str, partition: int) -> int:
 
 # ── what it costs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-COSTS = {"claim": 2, "beat": 2, "first": 4, "more": 5, "batches": 7, "load": 2, "partitions": 1, "segments": 1}
+COSTS = {"claim": 2, "beat": 2, "first": 4, "more": 4, "batches": 6, "load": 2, "partitions": 1, "segments": 1}
 """Statements of each call; SQLite's BEGIN, which we issue ourselves, comes on top."""
 
 

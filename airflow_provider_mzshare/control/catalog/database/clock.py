@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import text
+from sqlalchemy import BigInteger, ColumnElement, literal_column, select
 from sqlalchemy.orm import Session
 
 _DATABASE = {
@@ -24,4 +24,9 @@ def monotonic_ms() -> int:
 
 def database_ms(session: Session) -> int:
     """Now, by the one clock that all who use this catalog have in common."""
-    return int(session.execute(text(f"SELECT {_DATABASE[session.get_bind().dialect.name]}")).scalar_one())
+    return int(session.execute(select(database_now(session.get_bind().dialect.name))).scalar_one())
+
+
+def database_now(dialect: str) -> ColumnElement[int]:
+    """The same, to be read with something else."""
+    return literal_column(_DATABASE[dialect], BigInteger)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from sqlalchemy import CursorResult, Update
@@ -10,8 +11,10 @@ from sqlalchemy.orm import Session
 from airflow_provider_mzshare.errors import LogConflict
 
 
-def change(session: Session, statement: Update, expected: int, what: str) -> None:
-    """A row that is no longer as it was read undoes the whole transaction."""
-    result = session.execute(statement, execution_options={"synchronize_session": False})
+def change(
+    session: Session, statement: Update, expected: int, what: str, values: Mapping[str, object] | None = None
+) -> None:
+    """A row that is no longer as it was read undoes the whole transaction. :param values: of the statement's names."""
+    result = session.execute(statement, values, execution_options={"synchronize_session": False})
     if cast("CursorResult[Any]", result).rowcount != expected:
         raise LogConflict(f"{what} changed meanwhile")

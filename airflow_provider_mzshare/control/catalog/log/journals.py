@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, func, insert, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -24,6 +25,7 @@ from airflow_provider_mzshare.control.catalog.database.journal_models import (
     JournalPartitionRow,
     JournalSegmentRow,
 )
+from airflow_provider_mzshare.control.catalog.log import journal_statements as statements
 from airflow_provider_mzshare.core.ids import JobId, JournalId
 from airflow_provider_mzshare.core.journal import rules
 from airflow_provider_mzshare.core.journal.state import Batch, PartitionState, Segment
@@ -135,12 +137,11 @@ class CatalogPartition(PartitionStore):
         self, holder: Holder, before: Segment | None, after: Segment, batches: Sequence[Batch]
     ) -> PartitionState:
         with self._catalog.write() as session:
-            found = self._locked(session)
+            found, now = self._locked_at(session)
             known = _known(session, self._journal, [batch.id for batch in batches])
             decided = rules.announce(found, holder, before, after, batches, known)
             if decided is found:
                 return found
-            now = database_ms(session)
             stored = replace(after, announced_at=now)
             self._write_end(session, found, decided, begun=before is None)
             self._write_segment(session, before, stored)
@@ -152,12 +153,13 @@ class CatalogPartition(PartitionStore):
             return replace(decided, segment=stored)
 
     def _write_end(self, session: Session, before: PartitionState, after: PartitionState, *, begun: bool) -> None:
-        values: dict[str, object] = {"end": after.end, "size": after.size}
-        if begun and after.segment is not None:
-            newest = after.segment
-            values |= {"newest_first": newest.first, "newest_epoch": newest.epoch, "newest_number": newest.number}
-            values["segments"] = JournalPartitionRow.segments + 1
-        self._write(session, before, values)
+        values = {"end": after.end, "size": after.size}
+        if not begun or after.segment is None:
+            statements.change_partition(session, self._journal, before, values)
+            return
+        newest = after.segment
+        values |= {"newest_first": newest.first, "newest_epoch": newest.epoch, "newest_number": newest.number}
+        self._write(session, before, {**values, "segments": JournalPartitionRow.segments + 1})
 
     # ── letting go ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,20 +209,10 @@ class CatalogPartition(PartitionStore):
     # ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _write_segment(self, session: Session, before: Segment | None, after: Segment) -> None:
-        row = JournalSegmentRow
         if before is None:
-            session.execute(insert(row).values(journal=self._journal, **vars(after)))
-            return
-        same = (row.journal == self._journal, row.partition == self._number)
-        its = (
-            row.first == after.first,
-            row.epoch == after.epoch,
-            row.number == after.number,
-            row.length == before.length,
-        )
-        changed = ("end", "length", "checksum", "payload", "announced_at", "low", "boundary")
-        values = {name: getattr(after, name) for name in changed}
-        change(session, update(row).where(*same, *its).values(values), 1, "the segment")
+            session.execute(insert(JournalSegmentRow).values(journal=self._journal, **vars(after)))
+        else:
+            statements.change_segment(session, self._journal, before, after)
 
     def _query(self) -> Select[JournalPartitionRow]:
         row = JournalPartitionRow
@@ -229,6 +221,13 @@ class CatalogPartition(PartitionStore):
     def _locked(self, session: Session) -> PartitionState:
         """Nobody else writes about this partition until the transaction ends."""
         return self._state(session, self._query().with_for_update())
+
+    def _locked_at(self, session: Session) -> tuple[PartitionState, int]:
+        """The same, and what time it is behind the lock, in few statements: each announcement begins so."""
+        row = statements.lock_partition(session, self._journal, self._number)
+        newest = None if row is None or row.newest_epoch is None else statements.find_newest(session, row)
+        now = database_ms(session) if newest is None else int(newest.now)
+        return PartitionState(self._number) if row is None else _to_state(row, newest), now
 
     def _locked_lease(self, session: Session) -> PartitionState:
         """As ``_locked``, for who does not look at the newest segment."""
@@ -273,7 +272,7 @@ def _known(session: Session, journal: JournalId, ids: Collection[str]) -> dict[s
     return known
 
 
-def _to_state(row: JournalPartitionRow, newest: JournalSegmentRow | None) -> PartitionState:
+def _to_state(row: JournalPartitionRow | Row[Any], newest: JournalSegmentRow | Row[Any] | None) -> PartitionState:
     return PartitionState(
         partition=row.partition,
         lease=Lease(row.lease_epoch, row.lease_job, row.lease_beat),
@@ -284,7 +283,7 @@ def _to_state(row: JournalPartitionRow, newest: JournalSegmentRow | None) -> Par
     )
 
 
-def _to_segment(row: JournalSegmentRow) -> Segment:
+def _to_segment(row: JournalSegmentRow | Row[Any]) -> Segment:
     return Segment(
         partition=row.partition,
         epoch=row.epoch,

@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LeaseTak
 from airflow_provider_mzshare.storage.journal import tail
 from airflow_provider_mzshare.storage.journal.cutting import digest
 from airflow_provider_mzshare.storage.journal.records import messages_of
-from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, BatchMark, Waiting, WaitingLine
+from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, Answer, BatchMark, Waiting, WaitingLine
 from airflow_provider_mzshare.storage.journal.write_errors import (
     AnswerMissing,
     BatchTooLarge,
@@ -67,7 +67,7 @@ def mark(name: str, messages: pa.RecordBatch) -> BatchMark:
     return BatchMark(name, digest(messages))
 
 
-def got(done: Future[Acknowledged]) -> tuple[int, int, bool]:
+def got(done: Answer) -> tuple[int, int, bool]:
     found = done.result(SECONDS)
     return found.first, found.end, found.is_repeated
 
