@@ -10,7 +10,11 @@ from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from tests.support.simulation import Mutant, Violation
 from tests.support.simulation.keyed import DELETES, KEEP, KEEPS, KEY, SUM, by_place
 from tests.support.simulation.keyed_delta import KeyedDelta
-from tests.support.simulation.script import Script
+from tests.support.simulation.script import (
+    Script,
+    plans_for_a_table_that_has_passed_on,
+    plans_upon_a_successor_s_commit,
+)
 from tests.support.simulation.topic import part, prefix
 from tests.support.simulation.world import App
 
@@ -118,7 +122,17 @@ def a_value_is_kept_from_a_record_that_is_gone_when_the_next_ingestion_reads_the
     script.end()
 
 
+def a_backfill_plans_upon_its_successor_s_commit_and_reads_what_is_gone_for_that_one(mutant: Mutant) -> None:
+    plans_upon_a_successor_s_commit(KeyedScript(mutant))
+
+
+def a_table_passes_to_another_backfill_while_a_group_is_planned_for_it(mutant: Mutant) -> None:
+    plans_for_a_table_that_has_passed_on(KeyedScript(mutant))
+
+
 TRACES = {
+    Mutant.PLANNED_WITHOUT_LEASE: a_backfill_plans_upon_its_successor_s_commit_and_reads_what_is_gone_for_that_one,
+    Mutant.PLANNED_FOR_OTHERS: a_table_passes_to_another_backfill_while_a_group_is_planned_for_it,
     Mutant.ERRORS_NOT_FORCED: a_value_is_kept_from_a_record_that_is_gone_when_the_next_ingestion_reads_the_tick,
     Mutant.NO_FENCE_WITHOUT_EFFECT: (
         two_ingestions_read_a_tick_and_for_the_second_one_only_deletes_of_unknown_keys_are_left
