@@ -40,9 +40,7 @@ def test_no_interleaving_breaks_a_keyed_state_at_length() -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "mutant", [m for m in Mutant if m in KEYED - BY_TRACE], ids=lambda m: m.name.lower()
-)
+@pytest.mark.parametrize("mutant", [m for m in Mutant if m in KEYED - BY_TRACE], ids=lambda m: m.name.lower())
 def test_leaving_a_rule_out_is_caught(mutant: Mutant) -> None:
     for seed in range(1_500):
         try:
