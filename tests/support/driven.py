@@ -151,7 +151,7 @@ class DrivenBackfill:
         end: Position | None = None,
         scratch: Path | None = None,
     ) -> None:
-        self._catalog, self._records, self._table_id = catalog, records, table_id
+        self._catalog, self.records, self._table_id = catalog, records, table_id
         self.most, self._end = most, end
         backfill_id = arriving(CatalogTickStore(catalog, source_id).load())[table_id].backfill_id
         assert backfill_id is not None
@@ -159,10 +159,10 @@ class DrivenBackfill:
         self.store = CatalogBackfillStore(catalog, source_id, backfill_id)
         name = f"backfill-{backfill_id}" if run == 1 else f"backfill-{backfill_id}-{run}"
         job = note_job(catalog, name, source_id, "", backfill_id=backfill_id)
-        self._holder = self.store.claim(job, stood_still=self.store.lease())
-        self._commits = GroupCommits(
+        self.holder = self.store.claim(job, stood_still=self.store.lease())
+        self.commits = GroupCommits(
             self.store,
-            self._holder,
+            self.holder,
             source_id=source_id,
             root=root,
             place=PARTITIONED,
@@ -191,11 +191,15 @@ class DrivenBackfill:
         behind = rearmost({table.table_id: table}, self.store.spec_changes([table.table_id]))
         return cut_group(self.store.ticks(behind.first, self.most), before=behind.before)
 
-    def execute(self, group: TickGroup) -> dict[ItemId, Outcome]:
-        (member,) = self.store.members([self._table_id], group.first.number)
-        return {self._table_id: execute(self._commits, group, member, self._records)}
+    def member(self, group: TickGroup) -> Member:
+        (found,) = self.store.members([self._table_id], group.first.number)
+        return found
+
+    def execute(self, group: TickGroup, member: Member | None = None) -> dict[ItemId, Outcome]:
+        """:param member: as it was some time ago."""
+        return {self._table_id: execute(self.commits, group, member or self.member(group), self.records)}
 
     def follow(self, group: TickGroup, outcomes: dict[ItemId, Outcome]) -> None:
         self.store.follow(
-            self._holder, first=group.first.number, last=group.last, outcomes=outcomes, stats={}, end=self._end
+            self.holder, first=group.first.number, last=group.last, outcomes=outcomes, stats={}, end=self._end
         )

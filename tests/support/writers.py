@@ -18,7 +18,7 @@ from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Done, Holder, Outcome, Tick, Written
+from airflow_provider_mzshare.core.ticklog.state import Done, Generation, Holder, Outcome, Tick, Written
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
@@ -94,6 +94,9 @@ class Log:
 
     def advance_since(self, holder: Holder) -> None:
         """Nothing is retained for less than for ever here."""
+
+    def check_planned(self, holder: Holder, planned: Iterable[Generation]) -> None:
+        """Nobody loses a lease or a table here."""
 
     def note_damage(self, collection_id: CollectionId, problem: str) -> None:
         self.damages[collection_id] = problem

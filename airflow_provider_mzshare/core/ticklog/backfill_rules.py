@@ -23,6 +23,7 @@ from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     Generation,
     Holder,
+    Lease,
     Left,
     Outcome,
     SourceState,
@@ -87,8 +88,40 @@ def check_present(state: SourceState, backfill_id: BackfillId) -> BackfillState:
         raise Fenced(f"source {state.source_id} is dropped")
     backfill = state.backfills.get(backfill_id)
     if backfill is None:
-        raise Fenced(f"backfill {backfill_id} has ended: its tables are cut over or gone")
+        raise ended(backfill_id)
     return backfill
+
+
+def ended(backfill_id: BackfillId) -> Fenced:
+    return Fenced(f"backfill {backfill_id} has ended: its tables are cut over or gone")
+
+
+# ── what a group is planned upon ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_planned(
+    lease: Lease | None,
+    own: Collection[Generation],
+    backfill_id: BackfillId,
+    holder: Holder,
+    planned: Collection[Generation],
+) -> None:
+    """May a group be put that was planned upon what collections held? All of this was looked up after they were loaded.
+
+    Whoever writes a table next may only begin after this, and its first commit to each collection is made even without
+    rows: so this group is refused from then on. A group that was planned upon a successor's commit would not be: the
+    ticks after it may be without a commit, and nothing would tell that they were done.
+
+    :param lease: None if the backfill has ended.
+    :param own: the tables that the backfill brings up now.
+    :param planned: the tables of the group.
+    """
+    if lease is None:
+        raise ended(backfill_id)
+    check_holder(lease, holder)
+    if gone := sorted(set(planned) - set(own)):
+        names = ", ".join(table_id for table_id, _ in gone)
+        raise LogConflict(f"{names} left backfill {backfill_id} while a group was planned for it")
 
 
 # ── progress ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -168,6 +168,11 @@ class BackfillStore(LeaseStore, WriterStore, EndStore, Protocol):
         """Tables of this backfill, each in the generation that is being filled and with its spec of a tick."""
         ...
 
+    def check_planned(self, holder: Holder, planned: Collection[Generation]) -> None:
+        """Asked after what the collections of these tables hold was loaded, and before a group that was planned upon it
+        is put: see ``backfill_rules.check_planned``."""
+        ...
+
     def follow(
         self,
         holder: Holder,

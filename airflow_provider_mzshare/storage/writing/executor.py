@@ -28,6 +28,7 @@ from airflow_provider_mzshare.errors import (
     CatalogUnreachable,
     Fenced,
     GroupTooShort,
+    LogConflict,
     MzShareError,
     PlanAgain,
     TransientError,
@@ -60,7 +61,16 @@ PARTITIONS_PER_TASK = 100
 
 COMMIT_THREADS = 8
 
-NOBODYS_FAULT = (Fenced, CatalogBehind, CatalogUnreachable, GroupTooShort, PlanAgain, StorageFault, Crashed)
+NOBODYS_FAULT = (
+    Fenced,
+    LogConflict,
+    CatalogBehind,
+    CatalogUnreachable,
+    GroupTooShort,
+    PlanAgain,
+    StorageFault,
+    Crashed,
+)
 """Errors that end the whole attempt, whichever member they occur for: no table is to blame."""
 
 

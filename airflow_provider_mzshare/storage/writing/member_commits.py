@@ -102,6 +102,11 @@ class MemberCommits(ABC):
         """Does a data collection that holds this time have the rows on which the group was planned? ``PlanAgain``, if
         it must be planned anew; False, if its commit says what is wrong, or that there is nothing to do."""
 
+    @abstractmethod
+    def _check_planned(self, member: Member) -> None:
+        """Called before anything is put that was planned upon what the member's collections held. Raises if another
+        writer may have begun by then to write them."""
+
     def begin(self, group: TickGroup, members: Sequence[Member]) -> None:
         """Called before a group is executed."""
         self.note_known(group.mz_timestamp)
@@ -220,6 +225,7 @@ class MemberCommits(ABC):
             return Left(f"{self._place.tell(files.first_error_at)} cannot be decoded: {files.first_error}")
         data = self._open[due.member.data]
         try:
+            self._check_planned(due.member)
             with self._states.commits_to(data):
                 return self._settle_and_commit(group, due, files, own, written_at)
         except IndexLate as late:

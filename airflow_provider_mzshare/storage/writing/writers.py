@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 
 from airflow_provider_mzshare.core.ids import CollectionId
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Done, Tick, Written
-from airflow_provider_mzshare.core.ticklog.stores import Member
+from airflow_provider_mzshare.core.ticklog.state import Done, Generation, Tick, Written
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, Member
 from airflow_provider_mzshare.errors import CatalogBehind, GroupTooShort, PlanAgain
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.collections.commit import (
@@ -51,6 +52,10 @@ class TickCommits(MemberCommits):
     def _is_before(self, group: TickGroup, due: Due, stored: int | None) -> bool:
         return stored is None or stored < group.mz_timestamp
 
+    def _check_planned(self, member: Member) -> None:
+        """Nothing: only the lease's holder begins a tick. Whoever begins it again commits it in any case, even without
+        rows, and its time refuses every later commit of it."""
+
     def _commit(
         self,
         group: TickGroup,
@@ -83,12 +88,45 @@ class TickCommits(MemberCommits):
         )
 
 
+class _Plans:
+    """The members of one group whose collections were looked at, and those of whom the catalog was asked after that.
+
+    It is asked once: all members are planned before the first is put. Only errors that are sealed are put sooner.
+    """
+
+    def __init__(self) -> None:
+        self._made: set[Generation] = set()
+        self._checked: frozenset[Generation] = frozenset()
+        self._asking = Lock()
+
+    def add(self, member: Member) -> None:
+        self._made.add((member.table_id, member.generation))
+
+    def check(self, member: Member, ask: Callable[[frozenset[Generation]], None]) -> None:
+        """Members are put by several threads."""
+        with self._asking:
+            if (member.table_id, member.generation) not in self._checked:
+                made = frozenset(self._made)
+                ask(made)
+                self._checked = made
+
+
 class GroupCommits(MemberCommits):
     """The writer of a backfill: many ticks at a time, each group on top of what a collection holds by then.
 
     A commit holds exactly the ticks after the one that the collection held when the group was planned. So groups need
     not be the same ones after a crash: what is there is left out, and what the catalog has not heard of is reported.
     """
+
+    _store: BackfillStore
+    _plans: _Plans
+
+    def begin(self, group: TickGroup, members: Sequence[Member]) -> None:
+        super().begin(group, members)
+        self._plans = _Plans()
+
+    def _check_planned(self, member: Member) -> None:
+        self._plans.check(member, lambda planned: self._store.check_planned(self._holder, planned))
 
     def recall(self, members: Sequence[Member]) -> None:
         self._last_written = self._store.last_written()
@@ -97,6 +135,7 @@ class GroupCommits(MemberCommits):
         """Errors are committed before data. So the data is looked at first: the errors are at least as far."""
         data = self._standing(group, self._open[member.data])
         errors = self._standing(group, self._open[member.errors])
+        self._plans.add(member)
         if data.after == group.number:
             return done(member, (*errors.found, *self._sealed(group, member, errors), *data.found))
         # Errors without rows get no commit: the errors are complete for all ticks that the data has.
@@ -107,6 +146,7 @@ class GroupCommits(MemberCommits):
         an empty commit to the errors makes its commit conflict."""
         if errors.after == group.number:
             return ()
+        self._check_planned(member)
         upto = replace(errors, after=group.number - 1)
         due = Due(member, self.plan(member), frozenset({member.errors}), {member.errors: upto})
         result = self._commit(group, due, member.errors, NOTHING, counted(member))

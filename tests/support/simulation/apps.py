@@ -189,15 +189,11 @@ class Backfill:
                     return
                 yield
                 try:
-                    yield from self._one_group(holder, mine, self._head(state))
+                    yield from self._one_group(holder, mine, state.last_number)
                 except (LogConflict, PlanAgain) as error:
                     catalog.counts[type(error).__name__] += 1
         except (Fenced, LeaseTaken):
             catalog.counts["backfills fenced"] += 1
-
-    def _head(self, state: SourceState) -> int:
-        """A tick minted since the tables were looked at may be the one that cuts them over: it is not ours to write."""
-        return 10**6 if self._world.mutant is Mutant.TICKS_AFTER_LOAD else state.last_number
 
     def _one_group(self, holder: Holder, mine: Mapping[ItemId, TableState], head: int) -> Steps:
         catalog = self._world.catalog
@@ -223,6 +219,7 @@ class Backfill:
             self._at_least = stored
             return
         self._at_least = 0
+        catalog.check_planned(self._id, holder, tables)
         yield
         made_with = {table.table_id: catalog.spec_at(table.table_id, group.first.number) for table in tables}
         rows = self._read(group)

@@ -21,6 +21,8 @@ from airflow_provider_mzshare.core.ticklog.state import (
     Unindexed,
     Written,
 )
+from airflow_provider_mzshare.errors import Fenced, LogConflict
+from tests.support.simulation.delta import Delta
 from tests.support.simulation.keyed import APPEND, KEEP, KEEPING, expected_refused
 from tests.support.simulation.keyed_delta import KeyedDelta
 from tests.support.simulation.mutants import Mutant, Violation
@@ -148,6 +150,25 @@ class Catalog(Tables):
         """Minted, whether committed or not."""
         return self.ticks[first - 1 : head]
 
+    def check_planned(self, backfill: BackfillId, holder: Holder, planned: Collection[TableState]) -> None:
+        """Called after what the collections hold was loaded."""
+        wanted = frozenset(table.identity for table in planned)
+        known = self.state.backfills.get(backfill)
+        lease = known.lease if known else None
+        own = frozenset(table.identity for table in backfill_rules.arriving(self.state, backfill).values())
+        if self._mutant is Mutant.PLANNED_WITHOUT_LEASE:
+            return
+        if self._mutant is Mutant.PLANNED_FOR_OTHERS:
+            own = wanted
+        try:
+            backfill_rules.check_planned(lease, own, backfill, holder, wanted)
+        except Fenced:
+            self.counts["planned without the lease"] += 1
+            raise
+        except LogConflict:
+            self.counts["planned for others"] += 1
+            raise
+
     def follow(
         self, backfill: BackfillId, holder: Holder, first: int, last: Tick, outcomes: Mapping[ItemId, Outcome]
     ) -> None:
@@ -205,6 +226,18 @@ def check_content(catalog: Catalog, name: CollectionId, version: int, upper: Pos
         check_keyed(catalog, delta, version, wanted)
     elif (wanted ^ found) & ~(catalog.topic.gone & wanted):
         raise Violation(f"{name} up to {upper}: {found & ~wanted:b} too much, {wanted & ~found:b} missing")
+    else:
+        check_counted(catalog, delta, version)
+
+
+def check_counted(catalog: Catalog, delta: Delta, version: int) -> None:
+    """What a table counts is what its commits say that the catalog knows."""
+    known = [one.version for one in catalog.commits[CollectionId(delta.name)] if one.version <= version]
+    counted = sum(delta.entries[one - 1].rows for one in known)
+    if counted != delta.content[version]:
+        raise Violation(
+            f"{delta.name} version {version}: the catalog counts {counted:b}, there is {delta.content[version]:b}"
+        )
 
 
 def check_keyed(catalog: Catalog, delta: KeyedDelta, version: int, wanted: int) -> None:

@@ -29,8 +29,11 @@ class Mutant(Enum):
     NO_COMPARE_AT_COMMIT = "a group is committed without comparing the stored version with the planned one"
     HEAL_UNDER_NEW_APP_ID = "a stalled table is healed under another application id"
     DONE_WITHOUT_SEAL = "a group that the data holds is done, and the errors stay open for a late commit"
-    TICKS_AFTER_LOAD = "a backfill executes ticks that were minted after it looked at its tables"
     FOLLOW_WITHOUT_LEASE = "a backfill moves its tables without holding its lease"
+    PLANNED_WITHOUT_LEASE = (
+        "a group is planned upon whatever a collection holds, without a look at the lease after that"
+    )
+    PLANNED_FOR_OTHERS = "after that look at the lease, nobody asks whether the tables still belong to the backfill"
     MERGED_AT_ONE_PLACE = "backfills that are merged go on where the foremost of their tables stands"
     MERGED_WITHOUT_HEALING = "a backfill that is merged forgets which of its tables heal"
     # Specs.

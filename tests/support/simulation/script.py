@@ -47,8 +47,24 @@ class Script:
         assert self.u3.status == "backfilling"
 
     def start_backfill(self) -> App:
-        (backfill,) = self.catalog.state.backfills
-        return self.world.start(backfill, faults=False)
+        """Of the newest backfill."""
+        return self.world.start(list(self.catalog.state.backfills)[-1], faults=False)
+
+    def look_and_read(self, backfill: App) -> None:
+        """It has found nothing to do so far. It looks at its tables, plans a group upon what they hold, and reads it;
+        or it finds that it must not."""
+        for _ in range(3):
+            if backfill in self.world.apps:
+                self.world.step(backfill, 1)
+
+    def compact(self, tick: int) -> None:
+        """Of this tick no record is left."""
+        found = self.catalog.ticks[tick - 1]
+        self.world.topic.gone |= prefix(found.upper) & ~prefix(found.lower)
+
+    def go_on(self, app: App) -> None:
+        if app in self.world.apps:
+            self.world.step(app, 60)
 
     @property
     def u3(self) -> TableState:
@@ -61,3 +77,47 @@ class Script:
     def end(self) -> None:
         self.tick()
         self.world.check()
+
+
+def plans_upon_a_successor_s_commit(script: Script) -> None:
+    """A zombie looks at its table after the commit of its successor. The tick after that has no records any more when
+    the successor reads it, so that it needs no commit."""
+    script.add_table()
+    zombie = script.start_backfill()
+    script.step(zombie, lambda: script.u3.next_tick == 2)
+    script.world.step(zombie, 5)
+    script.tick()
+    successor = script.start_backfill()
+    script.step(successor, lambda: script.u3.next_tick == 3)
+    script.tick()
+    script.look_and_read(zombie)
+    script.compact(3)
+    script.step(successor, lambda: script.u3.next_tick == 4)
+    script.go_on(zombie)
+    script.catalog.arm(max_lag=1)
+    script.end()
+
+
+def plans_for_a_table_that_has_passed_on(script: Script) -> None:
+    """The same while the lease is held, since another table is left to the backfill."""
+    catalog, world = script.catalog, script.world
+    catalog.create_tables(2)
+    first = script.start_backfill()
+    script.step(first, lambda: script.u3.next_tick == 2)
+    world.step(first, 5)
+    script.tick()
+    script.tick()
+    world.step(first, 1)  # it has looked at its tables
+    catalog.give_up(U3)
+    assert catalog.resume(U3)
+    world.group_sizes = (1,)
+    second = script.start_backfill()
+    script.step(second, lambda: script.u3.next_tick == 3)
+    world.group_sizes = (100,)
+    for _ in range(2):
+        world.step(first, 1)  # it has read ticks 2 and 3
+    script.compact(3)
+    script.step(second, lambda: script.u3.next_tick == 4)
+    script.go_on(first)
+    catalog.arm(max_lag=1)
+    script.end()

@@ -245,6 +245,13 @@ class Tables:
                 self.state = backfill_rules.with_arrivals(self.state, {table.table_id: backfill_rules.retire(table)})
         self.counts["retired"] += 1
 
+    def give_up(self, table_id: ItemId) -> None:
+        """By whoever finds that a delete may be lost: one table, and the app that brings it up does not hear of it."""
+        table = backfill_rules.arriving(self.state)[table_id]
+        self.state = backfill_rules.with_arrivals(
+            self.state, {table_id: rules.stalled(table, "may have lost a delete")}
+        )
+
     def _new_backfill(self, healing: frozenset[ItemId]) -> BackfillId:
         backfill = self._next_id()
         state = BackfillState(backfill, self.state.last_number, healing=healing, asked_at=self._backfills)

@@ -11,6 +11,7 @@ from airflow_provider_mzshare.control.catalog.database.clock import monotonic_ms
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.database.models import BackfillRow, CollectionRow, TickRow
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state, to_tick
+from airflow_provider_mzshare.control.catalog.log.backfills import held
 from airflow_provider_mzshare.control.catalog.log.ends import write_begun, write_end
 from airflow_provider_mzshare.control.catalog.log.follows import write_followed, write_reading
 from airflow_provider_mzshare.control.catalog.log.leases import write_lease
@@ -30,6 +31,7 @@ from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
 from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     EndSeen,
+    Generation,
     Holder,
     Lease,
     Outcome,
@@ -108,6 +110,11 @@ class CatalogBackfillStore(BackfillStore):
 
     def release(self, holder: Holder) -> None:
         self._change_lease(lambda lease: rules.release(lease, holder))
+
+    def check_planned(self, holder: Holder, planned: Collection[Generation]) -> None:
+        with self._catalog.read() as session:
+            lease, own = held(session, self._source_id, self._backfill_id)
+        backfill_rules.check_planned(lease, own, self._backfill_id, holder, planned)
 
     def _present(self, state: SourceState) -> BackfillState:
         return backfill_rules.check_present(state, self._backfill_id)

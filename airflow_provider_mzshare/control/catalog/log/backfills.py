@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import exists, select
+from sqlalchemy import ColumnElement, exists, select, true, union_all
 from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.database.models import (
@@ -23,8 +23,8 @@ from airflow_provider_mzshare.control.catalog.objects.item_names import Name, di
 from airflow_provider_mzshare.control.catalog.objects.shown_names import known_as
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog.backfill_rules import BY_AN_APP
-from airflow_provider_mzshare.core.ticklog.state import Lease, TableStatus
+from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING, BY_AN_APP
+from airflow_provider_mzshare.core.ticklog.state import Generation, Lease, TableStatus
 from airflow_provider_mzshare.errors import UnknownItem
 
 
@@ -110,6 +110,27 @@ def unfinished_backfill(session: Session, table_id: ItemId, generation: int) -> 
 def backfill_jobs(session: Session, backfill_id: BackfillId) -> Sequence[JobId]:
     """Oldest first."""
     return session.scalars(select(JobRow.id).where(JobRow.backfill_id == backfill_id).order_by(JobRow.number)).all()
+
+
+def held(session: Session, source_id: ItemId, backfill_id: BackfillId) -> tuple[Lease | None, Collection[Generation]]:
+    """Who holds a backfill, None if it is over, and the tables that it brings up: one short statement, asked often."""
+    of_backfill = [
+        select(TableRow.id, TableRow.generation).where(
+            TableRow.source_id == source_id, *_brought_by(TableRow, backfill_id)
+        ),
+        select(ReplacementRow.table_id, ReplacementRow.generation).where(*_brought_by(ReplacementRow, backfill_id)),
+    ]
+    own = union_all(*of_backfill).subquery()
+    lease = (BackfillRow.lease_epoch, BackfillRow.lease_job, BackfillRow.lease_beat)
+    found = session.execute(select(*lease, *own.c).join(own, true()).where(BackfillRow.id == backfill_id)).all()
+    if not found:
+        return None, ()
+    epoch, job_id, beat = found[0][:3]
+    return Lease(epoch=epoch, job_id=job_id, beat=beat), {(table_id, generation) for *_, table_id, generation in found}
+
+
+def _brought_by(of: type[TableRow] | type[ReplacementRow], backfill_id: BackfillId) -> tuple[ColumnElement[bool], ...]:
+    return of.backfill_id == backfill_id, of.status.in_(ARRIVING)
 
 
 _FRESH = {"populate_existing": True}

@@ -461,3 +461,25 @@ def test_where_its_new_generation_comes_the_current_one_does_not_come_back_first
     assert [one.generation for one in rules.swapping(both)] == [2]
     assert rules.joining(both) == []
     assert backfill_rules.converging_keyed(both) == {(U2, 1), (U2, 2)}
+
+
+# ── what a group is planned upon ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_planned(*planned: tuple[ItemId, int], lease: Lease | None, own: tuple[tuple[ItemId, int], ...]) -> None:
+    backfill_rules.check_planned(lease, own, B1, ME, planned)
+
+
+def test_a_group_is_put_while_its_lease_is_held_and_its_tables_are_the_backfills() -> None:
+    held = Lease(ME.epoch, ME.job_id, 99)
+    check_planned((U2, 1), lease=held, own=((U2, 1), (U3, 1)))
+    with pytest.raises(LogConflict, match="u3"):
+        check_planned((U2, 1), (U3, 1), lease=held, own=((U2, 1), (U3, 2)))
+
+
+@pytest.mark.parametrize(
+    "lease", [None, Lease(ME.epoch, None, 9), Lease(ME.epoch + 1, ME.job_id, 9), Lease(ME.epoch, P.job_id, 9)]
+)
+def test_whoever_has_lost_the_lease_puts_no_group(lease: Lease | None) -> None:
+    with pytest.raises(Fenced):
+        check_planned((U2, 1), lease=lease, own=((U2, 1),))

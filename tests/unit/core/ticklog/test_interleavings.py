@@ -14,7 +14,12 @@ import pytest
 
 from tests.support.simulation import KEEPING, KEYED, LATE, VECTORS, Mutant, Violation, run
 
-BY_TRACE = {Mutant.TICKS_AFTER_LOAD, Mutant.FOUND_COUNTS_AS_OWN, Mutant.DONE_WITHOUT_SEAL}
+BY_TRACE = {
+    Mutant.FOUND_COUNTS_AS_OWN,
+    Mutant.DONE_WITHOUT_SEAL,
+    Mutant.PLANNED_WITHOUT_LEASE,
+    Mutant.PLANNED_FOR_OTHERS,
+}
 """Too rare for chance: test_traces.py shows them."""
 BY_SEED = {Mutant.JOINED_AT_EMPTY: 14_990}
 """Found by chance, but one in about ten thousand."""

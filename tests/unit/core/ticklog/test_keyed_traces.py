@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import pytest
 
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.ticklog import rules
 from tests.support.simulation import Mutant, Violation
 from tests.support.simulation.keyed import DELETES, KEEP, KEEPS, KEY, SUM, by_place
 from tests.support.simulation.keyed_delta import KeyedDelta
-from tests.support.simulation.script import Script
+from tests.support.simulation.script import (
+    Script,
+    plans_for_a_table_that_has_passed_on,
+    plans_upon_a_successor_s_commit,
+)
+from tests.support.simulation.tables import changed
 from tests.support.simulation.topic import part, prefix
 from tests.support.simulation.world import App
 
@@ -48,6 +55,24 @@ class KeyedScript(Script):
                 break
         self.step(self.ingestion, lambda: bool(self.catalog.state.pending))
         return loud
+
+    def leave(self) -> None:
+        """The live table stalls where it stands."""
+        state = self.catalog.state
+        tables = {**state.tables, U2: rules.stalled(state.tables[U2], "it cannot be written")}
+        self.catalog.state = changed(state, tables=tables, members=state.members - {U2})
+
+    def tick_with(self, wanted: Callable[[int], bool]) -> int:
+        """A tick of which one event is left. Returns it."""
+        topic = self.world.topic
+        while True:
+            topic.produce()
+            new = prefix(topic.end) & ~prefix(self.catalog.state.upper)
+            if found := [event for event in by_place(part(new, "data")) if wanted(event)]:
+                topic.gone |= new & ~(1 << found[0])
+                self.step(self.ingestion, lambda: self.catalog.state.upper == topic.end)
+                self.step(self.ingestion, lambda: not self.catalog.state.pending)
+                return found[0]
 
     def mint_kept(self) -> int:
         """A pending tick of which two records are left: one sets a row that was not there, and one keeps its value.
@@ -118,7 +143,37 @@ def a_value_is_kept_from_a_record_that_is_gone_when_the_next_ingestion_reads_the
     script.end()
 
 
+def a_row_comes_and_goes_within_a_group_of_a_table_that_heals(mutant: Mutant) -> None:
+    """What could be read before stays so, and a read as of a tick inside the group must not be answered."""
+    script = KeyedScript(mutant)
+    catalog = script.catalog
+    script.leave()
+    script.tick()
+    assert catalog.resume(U2)
+    backfill = script.start_backfill()
+    script.step(backfill, lambda: catalog.state.tables[U2].next_tick == 3)
+    script.world.step(backfill, 5)
+    known = {row.key for row in script.data("u2").rows[-1]}
+    came = script.tick_with(lambda event: KEY[event] not in known and not DELETES[event])
+    script.tick_with(lambda event: KEY[event] == KEY[came] and bool(DELETES[event]))
+    script.step(backfill, lambda: catalog.state.tables[U2].next_tick == 5)
+    script.world.reads.check(catalog.state.tables[U2], catalog.ticks[2])
+    catalog.arm(max_lag=1)
+    script.end()
+
+
+def a_backfill_plans_upon_its_successor_s_commit_and_reads_what_is_gone_for_that_one(mutant: Mutant) -> None:
+    plans_upon_a_successor_s_commit(KeyedScript(mutant))
+
+
+def a_table_passes_to_another_backfill_while_a_group_is_planned_for_it(mutant: Mutant) -> None:
+    plans_for_a_table_that_has_passed_on(KeyedScript(mutant))
+
+
 TRACES = {
+    Mutant.CANCELLED_OUT_UNMARKED: a_row_comes_and_goes_within_a_group_of_a_table_that_heals,
+    Mutant.PLANNED_WITHOUT_LEASE: a_backfill_plans_upon_its_successor_s_commit_and_reads_what_is_gone_for_that_one,
+    Mutant.PLANNED_FOR_OTHERS: a_table_passes_to_another_backfill_while_a_group_is_planned_for_it,
     Mutant.ERRORS_NOT_FORCED: a_value_is_kept_from_a_record_that_is_gone_when_the_next_ingestion_reads_the_tick,
     Mutant.NO_FENCE_WITHOUT_EFFECT: (
         two_ingestions_read_a_tick_and_for_the_second_one_only_deletes_of_unknown_keys_are_left

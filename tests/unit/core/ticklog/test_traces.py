@@ -5,25 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.support.simulation import Mutant, Violation
-from tests.support.simulation.script import Script
+from tests.support.simulation.script import (
+    Script,
+    plans_for_a_table_that_has_passed_on,
+    plans_upon_a_successor_s_commit,
+)
 from tests.support.simulation.topic import BAD, prefix
-
-
-def a_backfill_looks_at_its_tables_before_the_cutover_and_at_the_ticks_after_it(mutant: Mutant) -> None:
-    script = Script(mutant)
-    script.add_table()
-    backfill = script.start_backfill()
-    script.step(backfill, lambda: script.u3.next_tick == 2)
-    script.catalog.arm(max_lag=1)
-    for _ in range(2):
-        script.world.step(backfill, 1)  # nothing to do; then it looks again, and has seen u3 converging
-    script.step(script.ingestion, lambda: script.u3.next_tick == 3)  # an empty tick cuts u3 over
-    assert script.u3.status == "live"
-    script.world.reads.check(script.u3, script.catalog.ticks[1])
-    script.world.topic.produce()
-    script.step(script.ingestion, lambda: bool(script.catalog.state.pending))
-    script.world.step(backfill, 50)
-    script.end()
 
 
 def two_backfills_go_on_from_a_third_one_s_commit_and_read_different_rows(mutant: Mutant) -> None:
@@ -51,7 +38,9 @@ def a_backfill_finds_the_data_of_one_before_it_while_a_third_is_late_with_errors
     script.add_table()
     first = script.start_backfill()
     script.step(first, lambda: script.u3.next_tick == 2)
+    script.world.step(first, 5)
     script.tick()
+    script.world.step(first, 2)  # it has planned tick 2
     late = script.start_backfill()
     script.world.step(late, 4)  # it holds the backfill, and has read tick 2 with its errors
     tick = script.catalog.ticks[1]
@@ -65,9 +54,19 @@ def a_backfill_finds_the_data_of_one_before_it_while_a_third_is_late_with_errors
     script.end()
 
 
+def a_backfill_plans_upon_its_successor_s_commit_and_reads_what_is_gone_for_that_one(mutant: Mutant) -> None:
+    """For the successor the second tick has no rows: it gets no commit, and is done."""
+    plans_upon_a_successor_s_commit(Script(mutant))
+
+
+def a_table_passes_to_another_backfill_while_a_group_is_planned_for_it(mutant: Mutant) -> None:
+    plans_for_a_table_that_has_passed_on(Script(mutant))
+
+
 TRACES = {
+    Mutant.PLANNED_WITHOUT_LEASE: a_backfill_plans_upon_its_successor_s_commit_and_reads_what_is_gone_for_that_one,
+    Mutant.PLANNED_FOR_OTHERS: a_table_passes_to_another_backfill_while_a_group_is_planned_for_it,
     Mutant.DONE_WITHOUT_SEAL: a_backfill_finds_the_data_of_one_before_it_while_a_third_is_late_with_errors,
-    Mutant.TICKS_AFTER_LOAD: a_backfill_looks_at_its_tables_before_the_cutover_and_at_the_ticks_after_it,
     Mutant.FOUND_COUNTS_AS_OWN: two_backfills_go_on_from_a_third_one_s_commit_and_read_different_rows,
 }
 
