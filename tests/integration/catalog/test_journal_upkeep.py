@@ -164,6 +164,19 @@ def test_nothing_goes_while_the_catalog_does_not_know_all_epochs(home: Home) -> 
     assert home.maintain() == []
 
 
+def test_what_is_newer_than_all_that_is_announced_stays_until_more_is(home: Home) -> None:
+    """By it alone, a catalog that is restored may know that something is missing."""
+    _, written = home.source()
+    written.segment(1)
+    newer = [written.file(1, 2, first=3), written.segment(2, announce=False)]
+    owned = written.store.partition(0)
+    owned.claim(JobId("push-3"), stood_still=owned.lease())
+    assert home.maintain() == []
+    assert {_name(one) for one in newer} < written.names()
+    written.segment(4)
+    assert home.maintain()[0].data_files == 2
+
+
 def test_a_file_that_is_gone_already_is_no_error_and_trouble_is_told(home: Home) -> None:
     _, written = home.source()
     written.segment(2)
