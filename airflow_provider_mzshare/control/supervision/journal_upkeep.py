@@ -52,7 +52,8 @@ def trim_old(catalog: Catalog, source: SourceItem, journal: CatalogJournal, now_
 
 
 def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE) -> Swept:
-    """The first run after a trim notes it, a later one removes: files first, so that none is left without a row.
+    """The first run after a trim notes it, a later one removes: files first, so that none is left without a row. Ids of
+    batches go at once.
 
     :param grace: how long a read may take.
     """
@@ -64,6 +65,8 @@ def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta 
                 remove_segment(warehouse, path_of(journal.journal, segment))
             partition.forget(unread)
             gone += unread
+        while partition.forget_batches():
+            pass
     return Swept(tuple(path_of(journal.journal, one) for one in gone), sum(one.length for one in gone))
 
 

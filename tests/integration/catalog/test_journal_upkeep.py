@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.catalog.database.journal_models import (
     JournalSegmentRow,
 )
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow
+from airflow_provider_mzshare.control.catalog.log import journals
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.journal_upkeep import remove_trimmed, sweep
@@ -305,3 +306,25 @@ def test_a_removal_that_was_killed_is_finished_by_the_next(home: Home) -> None:
     assert len(remove_trimmed(written.store, str(home.root), grace=timedelta(0)).files) == 1
     partition.forget([first])
     assert partition.load().size == written.store.segments(0, 3, 6)[0].length, "once"
+
+
+def test_ids_of_batches_go_with_their_messages_and_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, written = home.source()
+    _, stays = home.source("other")
+    for one in (written, stays):
+        for number in range(1, 8):
+            one.segment(1, number)
+        one.segment(1, partition=1)
+    partition = written.store.partition(0)
+    names = [f"b-0-{first}" for first in range(0, 21, 3)]
+    assert partition.forget_batches() == 0
+    partition.trim(16)
+    assert set(written.store.batches(names)) == set(names), "maintenance takes them"
+    monkeypatch.setattr(journals, "_LET_GO_AT_ONCE", 2)
+    remove_trimmed(written.store, str(home.root))
+    assert set(written.store.batches([*names, "b-1-0"])) == {"b-0-15", "b-0-18", "b-1-0"}
+    assert set(stays.store.batches([*names, "b-1-0"])) == {*names, "b-1-0"}
+    assert partition.trim(99).begin == 18
+    remove_trimmed(written.store, str(home.root))
+    assert set(written.store.batches(names)) == {"b-0-18"}, "of the newest segment"
+    assert partition.forget_batches() == 0

@@ -200,6 +200,23 @@ class CatalogPartition(PartitionStore):
             session.execute(delete(row).where(which), execution_options=_NO_SYNC)
             self._write(session, found, {"segments": part.segments - there[0], "size": part.size - int(there[1])})
 
+    def forget_batches(self) -> int:
+        """Ids whose messages nobody begins to read any more, a bounded number of them. Return how many there were.
+
+        The newest segment is never trimmed, so whoever asks again for what it has just announced still finds its ids.
+        """
+        row, part = JournalBatchRow, JournalPartitionRow
+        begin = select(part.begin).where(part.journal == self._journal, part.partition == self._number)
+        # A batch is in one segment, and those are trimmed as a whole.
+        gone = select(row.id).where(row.journal == self._journal, row.partition == self._number)
+        gone = gone.where(row.first < begin.scalar_subquery()).order_by(row.first).limit(_LET_GO_AT_ONCE)
+        with self._catalog.write() as session:
+            ids = session.scalars(gone).all()
+            if ids:
+                which = delete(row).where(row.journal == self._journal, row.id.in_(ids))
+                session.execute(which, execution_options=_NO_SYNC)
+        return len(ids)
+
     def _segments(self, *which: ColumnElement[bool]) -> Select[JournalSegmentRow]:
         """Oldest first, so many as are looked at in one transaction."""
         row = JournalSegmentRow
