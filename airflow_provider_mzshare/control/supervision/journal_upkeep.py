@@ -7,6 +7,7 @@ than all that is announced stays, too: it is what tells a restored catalog that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,7 +15,7 @@ import pyarrow.fs as pafs
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
-from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
+from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal, CatalogPartition
 from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
 from airflow_provider_mzshare.core.journal.retention import may_go, needed, unnamed_may_go
 from airflow_provider_mzshare.core.journal.state import PartitionState, Segment, path_of
@@ -51,7 +52,9 @@ def trim_old(catalog: Catalog, source: SourceItem, journal: CatalogJournal, now_
             begin = trimmed
 
 
-def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE) -> Swept:
+def remove_trimmed(
+    journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE, dry_run: bool = False
+) -> Swept:
     """The first run after a trim notes it, a later one removes: files first, so that none is left without a row. Ids of
     batches go at once.
 
@@ -60,14 +63,20 @@ def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta 
     gone: list[Segment] = []
     for state in journal.partitions():
         partition = journal.partition(state.partition)
-        if unread := partition.unread(grace_ms=round(grace.total_seconds() * 1000)):
-            for segment in unread:
-                remove_segment(warehouse, path_of(journal.journal, segment))
-            partition.forget(unread)
-            gone += unread
-        while partition.forget_batches():
-            pass
+        unread = partition.unread(grace_ms=round(grace.total_seconds() * 1000), look_only=dry_run)
+        gone += unread
+        if not dry_run:
+            _forget(journal, warehouse, partition, unread)
     return Swept(tuple(path_of(journal.journal, one) for one in gone), sum(one.length for one in gone))
+
+
+def _forget(journal: CatalogJournal, warehouse: str, partition: CatalogPartition, unread: Sequence[Segment]) -> None:
+    for segment in unread:
+        remove_segment(warehouse, path_of(journal.journal, segment))
+    if unread:
+        partition.forget(unread)
+    while partition.forget_batches():
+        pass
 
 
 def sweep(

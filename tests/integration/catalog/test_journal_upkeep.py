@@ -278,6 +278,9 @@ def test_what_was_trimmed_goes_after_the_grace(home: Home) -> None:
     assert remove_trimmed(written.store, str(home.root), grace=none).files == (), "it is only noted"
     assert remove_trimmed(written.store, str(home.root), grace=hour).files == ()
     assert partition.trim(99).begin == 6, "never the newest"
+    told = [remove_trimmed(written.store, str(home.root), grace=none, dry_run=True) for _ in range(2)]
+    assert [one.files for one in told] == [(path_of(written.journal, segments[0]),)] * 2
+    assert (written.names(), told[0].bytes) == ({_name(one) for one in segments}, segments[0].length)
     swept = remove_trimmed(written.store, str(home.root), grace=none)
     assert swept.files == (path_of(written.journal, segments[0]),), "what was noted a while ago"
     assert written.names() == {_name(one) for one in segments[1:]}

@@ -173,19 +173,20 @@ class CatalogPartition(PartitionStore):
                 self._write(session, found, {"begin": trimmed.begin})
             return trimmed
 
-    def unread(self, *, grace_ms: int) -> Sequence[Segment]:
+    def unread(self, *, grace_ms: int, look_only: bool = False) -> Sequence[Segment]:
         """Segments that were trimmed so long ago that nobody reads them any more. What was trimmed since is noted.
 
         :param grace_ms: how long a read may take that has begun.
         """
-        with self._catalog.write() as session:
-            row = session.scalar(self._query().with_for_update().execution_options(populate_existing=True))
+        query = self._query() if look_only else self._query().with_for_update()
+        with (self._catalog.read if look_only else self._catalog.write)() as session:
+            row = session.scalar(query.execution_options(populate_existing=True))
             now = database_ms(session)
             if row is None or (row.begin_noted and now - row.begin_noted_at < grace_ms):
                 return []
             noted, segment = row.begin_noted, JournalSegmentRow
             due = session.scalars(self._segments(segment.first < noted, segment.end <= noted)).all() if noted else []
-            if row.begin > noted:
+            if row.begin > noted and not look_only:
                 row.begin_noted, row.begin_noted_at = row.begin, now
             return [_to_segment(one) for one in due]
 
