@@ -61,16 +61,18 @@ class SegmentFile:
         number: int,
         first: int,
         prologue: bytes = b"",
+        umask: int | None = None,
     ) -> SegmentFile:
         """A segment that nobody else has. Raises SegmentExists; an object store can only say so at the flush.
 
         :param root: the warehouse, a local path or a URI. :param first: the offset of its first message.
         :param prologue: what its messages need beside themselves to be decoded.
+        :param umask: of the file; None: the process's.
         """
         segment = Segment(partition, epoch, number, first, first, 0, 0, 0)
         path = path_of(journal, segment)
         try:
-            sink = create_sink(root, path, begins=first == 0)
+            sink = create_sink(root, path, begins=first == 0, umask=umask)
         except FileExistsError as error:
             raise SegmentExists(path) from error
         file = cls(sink, path, segment)

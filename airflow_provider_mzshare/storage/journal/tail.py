@@ -51,6 +51,7 @@ class Part:
 class Tail:
     """:param end: the offset of the next message, as the holder found it.
     :param stopping: set when the writer has to end: then the catalog is asked for ``grace`` seconds more.
+    :param umask: of files; None: the process's.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Tail:
         end: int,
         stopping: threading.Event,
         grace: float,
+        umask: int | None = None,
     ) -> None:
+        self._umask = umask
         self._store, self._root, self._holder = store, root, holder
         self._partition, self._partition_store = partition, store.partition(partition)
         self._stopping, self._grace = stopping, grace
@@ -141,6 +144,7 @@ class Tail:
             epoch=self._holder.epoch,
             number=next(self._numbers),
             first=self._end,
+            umask=self._umask,
         )
 
     # ── announcing ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -82,6 +82,7 @@ class JournalWriter:
     :param holder: of the partition's lease, which is released at the end.
     :param check_room: called before something is written; what it raises is told to those whose messages wait.
     :param grace: for how many seconds ``close`` goes on asking a catalog that does not answer.
+    :param umask: of files; None: the process's.
     """
 
     def __init__(
@@ -95,13 +96,16 @@ class JournalWriter:
         limits: Limits = LIMITS,
         grace: float = 5.0,
         check_room: Callable[[], None] = lambda: None,
+        umask: int | None = None,
     ) -> None:
         self._store, self._root, self._holder, self._limits = store, root, holder, limits
         self._check_room, self._pid = check_room, os.getpid()
         self._owned = store.partition(partition)
         self._stopping = threading.Event()
         self._line = WaitingLine(limits.waiting)
-        self._tail = Tail(store, root, partition, holder, end=self._end(), stopping=self._stopping, grace=grace)
+        self._tail = Tail(
+            store, root, partition, holder, end=self._end(), stopping=self._stopping, grace=grace, umask=umask
+        )
         self.partition = partition
         self._heartbeat = Heartbeat(self._owned, holder, seconds=heartbeat_seconds)
         self._thread = threading.Thread(target=self._run, name=f"mzshare-journal-{partition}", daemon=True)

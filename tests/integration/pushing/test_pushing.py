@@ -41,6 +41,17 @@ def test_what_is_pushed_is_there_in_its_order(inbox: Inbox) -> None:
     assert inbox.mz.push("inbox", []).messages == 0
 
 
+def test_what_is_pushed_is_as_private_as_all_that_apps_write(inbox: Inbox) -> None:
+    """Whatever the umask is of the process that pushes."""
+    before = os.umask(0o002)
+    try:
+        inbox.mz.push("inbox", ["a"])
+    finally:
+        os.umask(before)
+    made = [*Path(inbox.root, folder_of(inbox.store.journal)).rglob("*")]
+    assert {(path.is_dir(), path.stat().st_mode & 0o777) for path in made} == {(True, 0o700), (False, 0o600)}
+
+
 def test_a_long_push_is_cut_and_stays_in_order(inbox: Inbox) -> None:
     told: list[int] = []
     with inbox.mz.pusher("inbox") as pusher:
