@@ -3,7 +3,9 @@
 A segment begins with its header and a prologue, which is all that its messages need beside themselves to be decoded.
 Blocks follow. A block is a header of 64 bytes and its payload: the messages as an Arrow record batch without its
 schema, and without the columns that are all NULL; as a whole in zstd where that saves an eighth. Every part begins at a
-multiple of 8 bytes, so Arrow can use uncompressed payloads where they lie. Each checksum covers all bytes of its part,
+multiple of 8 bytes, so Arrow can use uncompressed payloads where they lie. The first block of what was flushed at once
+says so: where one begins, all before it was announced. A block without messages, behind all that is announced, says no
+more than that, and nobody reads it. Each checksum covers all bytes of its part,
 the padding too, so no bit of a segment can flip unnoticed.
 
 In all versions a header has the same size, and its checksum and version in the same places: so a file of a newer
@@ -45,7 +47,7 @@ _SEGMENT_COVERED, _BLOCK_COVERED = len(_SEGMENT_MAGIC) + _CHECKSUM.size, len(_BL
 _ALIGNED = 8
 _PADDING = [bytes(-size % _ALIGNED) for size in range(_ALIGNED)]
 
-_ZSTD, _POSITIONS, _BOUNDARY = 1, 2, 4
+_ZSTD, _POSITIONS, _BOUNDARY, _BEGINS = 1, 2, 4, 8
 _COLUMN = 1 << 8
 """The flag of the first column, and then one for each."""
 
@@ -88,6 +90,11 @@ class Block(NamedTuple):
     @property
     def end(self) -> int:
         return self.first + self.messages
+
+    @property
+    def begins(self) -> bool:
+        """Whether something that was flushed at once begins with it. Files of former versions do not say so."""
+        return bool(self.flags & _BEGINS)
 
     @property
     def columns(self) -> int:
@@ -146,16 +153,24 @@ def decode_segment(data: bytes) -> SegmentHeader:
 # ── blocks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def encode(messages: pa.RecordBatch, first: int, boundary: int | None = None) -> Iterator[Encoded]:
+def encode(
+    messages: pa.RecordBatch, first: int, boundary: int | None = None, *, begins: bool = False
+) -> Iterator[Encoded]:
     """Messages as blocks.
 
     :param first: the offset of the first message.
-    :param boundary: see ``Block``; of the last block.
+    :param boundary: see ``Block``; of the last block. :param begins: the same, of the first.
     """
     pieces = list(_pieces(messages)) if messages.num_rows else []
     for number, piece in enumerate(pieces, 1):
-        yield _encode(piece, first, boundary if number == len(pieces) else None)
+        flags = _BEGINS if begins and number == 1 else 0
+        yield _encode(piece, first, boundary if number == len(pieces) else None, flags)
         first += piece.num_rows
+
+
+def encode_end(end: int) -> bytes:
+    """A block without messages: all before this offset is announced."""
+    return _head(Block(end, 0, 0, 0, 0, 0, _BEGINS))
 
 
 def _pieces(messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -167,10 +182,10 @@ def _pieces(messages: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield from _pieces(half)
 
 
-def _encode(messages: pa.RecordBatch, first: int, boundary: int | None) -> Encoded:
+def _encode(messages: pa.RecordBatch, first: int, boundary: int | None, flags: int) -> Encoded:
     # Arrow does not know how many rows a batch without columns has.
     present = [number for number, column in enumerate(messages.columns) if column.null_count < len(column)] or [0]
-    flags = sum(_COLUMN << number for number in present)
+    flags += sum(_COLUMN << number for number in present)
     payload = raw = messages.select(present).serialize()
     if raw.size >= COMPRESSED_FROM:
         compressed = _codec().compress(raw)

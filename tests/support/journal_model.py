@@ -3,8 +3,9 @@
 Between two steps a process may be frozen for long, die, or lose its power; a zombie goes on after it was taken over;
 answers get lost, and come true later; the catalog is put back to an old copy. See ``journal_world`` for the mutants.
 
-What a copy lacks of an epoch that it knows cannot be told from bytes that were never announced: partitions of which
-that is true are not looked at any more.
+What was begun after something was announced proves that it was. So only of the very last announcement of a writer that
+died, a copy can lack something that nobody can tell from bytes that were never announced: partitions of which that is
+true are not looked at any more.
 """
 
 from __future__ import annotations
@@ -22,17 +23,20 @@ from airflow_provider_mzshare.core.journal.rules import (
     DuplicateBatch,
     JournalBehind,
 )
-from airflow_provider_mzshare.core.journal.state import Batch, Segment
+from airflow_provider_mzshare.core.journal.state import Batch, OnDisk, Segment
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken, MzShareError
 from tests.support.journal_clients import Clients, Request
 from tests.support.journal_readers import Readers, Steps
-from tests.support.journal_world import Catalog, Copy, Disk, Mutant, Name, Violation, checksum_of
+from tests.support.journal_world import Catalog, Copy, Disk, Mutant, Name, Violation, begun_at, checksum_of
 
 STEPS = 900
 PARTITIONS = (0, 1)
 LONGEST = 6
 """Messages of a segment, more or less."""
+
+SURPRISING = (Mutant.NONE, Mutant.NEWEST_TRIMMED, Mutant.STATE_FIRST, Mutant.DOUBTFUL_SEAL, Mutant.BEGUN_EARLY)
+"""With these, a writer that is refused for nothing is what must be noticed."""
 
 Announcement = tuple[Holder, Segment | None, Segment, tuple[Batch, ...]]
 
@@ -62,10 +66,16 @@ class Open:
     content: list[int] = field(default_factory=list)
     """Of the file, as far as it was written."""
     epoch: int = 0
+    is_open: bool = False
+    """Whether there is a file, all of which is announced."""
 
 
 class Lost(Exception):
     """An answer that does not come, to a writer that takes it for a refusal."""
+
+
+class NoAnswer(Exception):
+    """A writer has to end before it knows what counts."""
 
 
 class Model:
@@ -76,9 +86,13 @@ class Model:
         self.writers: list[Process] = []
         self.delayed: list[Announcement] = []
         self.copies: list[Copy] = []
-        self.restores, self.restored = self.random.random() < 0.3, False
+        self.restores, self.restored = self.random.random() < 0.4, False
         self.closed: dict[int, int] = {}
         """Partitions of which the catalog has lost something that it can tell, and where they ended in the copy."""
+        self.once = self.random.random() < 0.3
+        """Each flush is a file of its own, as in an object store."""
+        self.promised: dict[int, tuple[int, int]] = {}
+        """What files tell for good, whatever becomes of their writers: an epoch, and how far it has announced."""
 
     # ── chance ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,6 +124,8 @@ class Model:
         elif chance < 0.95:
             if self.readers.maintain(self.closed):
                 self.copies.clear()
+            elif self.random.random() < 0.2:
+                self._restore_some()
         elif chance < 0.96 and self.delayed:
             with suppress(MzShareError):
                 self.catalog.announce(*self.delayed.pop(0))
@@ -139,12 +155,12 @@ class Model:
             self._end(self.random.choice(self.writers))
         elif kind < 0.66:
             self._cut_power()
-        elif kind < 0.85 and self.writers:
+        elif kind < 0.74 and self.writers:
             self.clients.send_again(self.random.choice(self.writers).group)
         elif kind < 0.92:
             self.copies.append(self.catalog.copy())
-        elif self.restores and not self.restored and self.copies:
-            self._restore(self.random.choice(self.copies[-1:] if self.random.random() < 0.5 else self.copies))
+        else:
+            self._restore_some()
 
     def _cut_power(self) -> None:
         for process in list(self.writers):
@@ -174,13 +190,16 @@ class Model:
             self._surprised(error)
         except AnnouncedOtherwise as error:
             self._surprised(error)
+        except NoAnswer:
+            with suppress(Fenced):
+                self.catalog.release(process.partition, self._holder(process))
 
     def _surprised(self, error: MzShareError) -> None:
         """Where all rules hold and the catalog is what it was, a holder is never told anything else than it believes.
 
-        With a mutant that alone does not count: something must have become of it.
+        With most mutants that alone does not count: something must have become of it.
         """
-        if not self.restored and self.mutant in (Mutant.NONE, Mutant.NEWEST_TRIMMED):
+        if not self.restored and self.mutant in SURPRISING:
             raise Violation(f"nothing was restored: {error}") from error
 
     def _fenced(self, process: Process) -> None:
@@ -203,11 +222,19 @@ class Model:
 
     def _lead(self, process: Process, job: JobId) -> Steps:
         partition = process.partition
-        greatest = self.disk.greatest_epoch(partition)
+        known = self.catalog.states[partition].lease.epoch
         yield
-        state = self.catalog.states[partition]
-        if self.mutant is not Mutant.UNKNOWN_EPOCH:
-            rules.check_epochs(state, greatest)
+        early = self.catalog.states[partition]
+        if self.mutant is Mutant.STATE_FIRST:
+            yield
+        greatest, begun = self.disk.greatest_epoch(partition), self.disk.begun(partition, known)
+        if self.mutant is not Mutant.STATE_FIRST:
+            yield
+            early = self.catalog.states[partition]
+        state = early
+        greatest = 0 if self.mutant is Mutant.UNKNOWN_EPOCH else greatest
+        begun = 0 if self.mutant is Mutant.BEGUN_UNCHECKED else begun
+        rules.check_files(state, OnDisk(known, greatest, begun))
         process.compared = state.lease
         yield
         process.holder = self.catalog.claim(partition, job, state.lease)
@@ -217,7 +244,8 @@ class Model:
         if self.mutant is Mutant.PREDECESSORS_FILE and state.segment is not None:
             mine.segment, mine.epoch, mine.number = state.segment, state.segment.epoch, state.segment.number
             mine.content = self.disk.files[partition, mine.epoch, mine.number].elements[: state.segment.length]
-        while self.random.random() < 0.95:
+        stays = self.random.choice((0.95, 0.95, 0.95, 0.6))
+        while self.random.random() < stays:
             if not (group := self.clients.take()):
                 self.catalog.beat(partition, process.holder)
                 yield
@@ -225,7 +253,26 @@ class Model:
             process.group, process.wanted, process.doubtful = group, None, False
             yield from self._put(process, mine)
             process.group = []
+        if mine.is_open:
+            yield from self._seal(process, mine, mine.end)
         self.catalog.release(partition, process.holder)
+
+    def _seal(self, process: Process, mine: Open, end: int) -> Steps:
+        """The next flush would begin there."""
+        if self.mutant is not Mutant.NO_SEAL:
+            if self.once:
+                mine.content, mine.number = [], mine.number + 1
+            name: Name = (process.partition, mine.epoch, mine.number)
+            self.disk.put(name)
+            self.disk.write(name, len(mine.content), [begun_at(end)])
+            yield
+            self.disk.flush(name)
+            self.disk.flush_folder(name)
+        self._promise(process.partition, mine.epoch, end)
+        yield
+
+    def _promise(self, partition: int, epoch: int, end: int) -> None:
+        self.promised[partition] = max(self.promised.get(partition, (0, 0)), (epoch, end))
 
     def _put(self, process: Process, mine: Open) -> Steps:
         if self.random.random() < 0.5:
@@ -238,6 +285,9 @@ class Model:
             process.wanted, process.doubtful = after, False
             if self.mutant is Mutant.ACKNOWLEDGED_EARLY:
                 self._done(process, group, lower)
+            if self.mutant is Mutant.BEGUN_EARLY:
+                name = (process.partition, mine.epoch, mine.number)
+                self.disk.write(name, len(mine.content), [begun_at(after.end)])
             try:
                 yield from self._announce(process, (self._holder(process), before, after, batches))
             except (DuplicateBatch, BatchDiffers) as error:
@@ -248,9 +298,9 @@ class Model:
                 self._abandon(mine, None, after)
                 mine.end = self.catalog.states[process.partition].end
                 continue
-            mine.segment, mine.end = after, after.end
+            mine.segment, mine.end, mine.is_open = after, after.end, True
             self._done(process, group, lower)
-            if after.messages >= LONGEST:
+            if after.messages >= LONGEST or self.once:
                 mine.segment = None
 
     def _holder(self, process: Process) -> Holder:
@@ -262,7 +312,7 @@ class Model:
         if self.mutant is Mutant.REFUSED_IN_PLACE:
             mine.segment, mine.number = before, after.number
             return
-        mine.segment, mine.content = None, []
+        mine.segment, mine.content, mine.is_open = None, [], False
 
     def _append(self, process: Process, mine: Open, elements: Sequence[int]) -> Steps:
         fresh = mine.segment is None and not (self.mutant is Mutant.REFUSED_IN_PLACE and mine.content)
@@ -272,6 +322,7 @@ class Model:
                 mine.number += 1
             yield
         name: Name = (process.partition, mine.epoch, mine.number)
+        elements = [begun_at(mine.end), *elements]
         part = self.random.randint(0, len(elements))
         self.disk.write(name, len(mine.content), elements[:part])
         yield
@@ -282,6 +333,7 @@ class Model:
             self.disk.flush(name)
         if self.mutant is not Mutant.NO_FOLDER_FLUSH:
             self.disk.flush_folder(name)
+        self._promise(process.partition, mine.epoch, mine.end)
         yield
 
     def _wanted(
@@ -310,6 +362,14 @@ class Model:
                 self.delayed.append(wanted)
             if self.mutant is Mutant.LOST_IS_REFUSED:
                 raise Lost
+            if self.random.random() < 0.2:
+                if self.mutant is Mutant.DOUBTFUL_SEAL:
+                    self.disk.write(
+                        (process.partition, wanted[2].epoch, wanted[2].number),
+                        wanted[2].length,
+                        [begun_at(wanted[2].end)],
+                    )
+                raise NoAnswer
             yield
         self.catalog.announce(*wanted)
         yield
@@ -339,6 +399,10 @@ class Model:
 
     # ── a catalog that is put back ────────────────────────────────────────────────────────────────────────────────────
 
+    def _restore_some(self) -> None:
+        if self.restores and not self.restored and self.copies:
+            self._restore(self.random.choice(self.copies[-1:] if self.random.random() < 0.5 else self.copies))
+
     def _restore(self, copy: Copy) -> None:
         """Once per run. Whoever was fenced before dies of it: an old copy may say that it holds its lease. So does
         whoever is about to claim one, and has compared the files with just what the copy says again."""
@@ -353,7 +417,8 @@ class Model:
             was, now = before.states[partition], copy.states[partition]
             if (was.end, was.segment) == (now.end, now.segment):
                 continue
-            if self.disk.greatest_epoch(partition, named=True) > now.lease.epoch:
+            tells = self.promised.get(partition, (0, 0)) > (now.lease.epoch, now.end)
+            if tells or self.disk.greatest_epoch(partition, named=True) > now.lease.epoch:
                 self.closed[partition] = self.clients.lost[partition] = now.end
             else:
                 self.readers.unknown.add(partition)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Generator
 from random import Random
 
+from airflow_provider_mzshare.core.journal.retention import unnamed_may_go
 from airflow_provider_mzshare.core.journal.state import Segment
-from tests.support.journal_world import TORN, Catalog, Disk, Mutant, Violation, checksum_of
+from tests.support.journal_world import TORN, Catalog, Disk, Mutant, Violation, checksum_of, messages_in
 
 GRACE = 60
 """In steps. A read that takes longer begins anew."""
@@ -71,8 +72,8 @@ class Readers:
             if checksum_of(elements) != row.checksum:
                 raise Violation(f"partition {partition}: {row} holds {elements}")
             if self.mutant is Mutant.WHOLE_FILE_READ and file:
-                elements = [one for one in file.elements if one != TORN]
-            self._look(partition, row, elements, lower, log)
+                elements = file.elements
+            self._look(partition, row, messages_in(elements), lower, log)
 
     def _look(self, partition: int, row: Segment, elements: list[int], lower: int, log: list[int] | None) -> None:
         end = row.first + len(elements) if self.mutant is Mutant.WHOLE_FILE_READ else row.end
@@ -110,10 +111,13 @@ class Readers:
             self.removals += [(self.now + wait, one) for one in gone]
 
     def _sweep(self, partition: int) -> None:
-        """Files of finished epochs that no row names."""
-        epoch = self.catalog.states[partition].lease.epoch
+        state = self.catalog.states[partition]
+        epoch = state.lease.epoch
         for name in [name for name in self.disk.files if name[0] == partition and name not in self.catalog.segments]:
-            finished = name[1] < epoch
-            current = name[1] == epoch and self.mutant is Mutant.SWEPT_CURRENT
-            if finished or current or (name[1] > epoch and self.mutant is Mutant.SWEPT_UNKNOWN):
+            left_out = {
+                Mutant.SWEPT_CURRENT: name[1] == epoch,
+                Mutant.SWEPT_UNKNOWN: name[1] > epoch,
+                Mutant.SWEPT_NEWER: name[1] < epoch,
+            }
+            if unnamed_may_go(state, *name[1:]) or left_out.get(self.mutant):
                 del self.disk.files[name]

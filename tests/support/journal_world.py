@@ -23,6 +23,15 @@ TORN = -1
 """An element that was not written whole."""
 
 
+def begun_at(offset: int) -> int:
+    """The element that says: a flush begins here, or all was announced when its writer closed."""
+    return -2 - offset
+
+
+def messages_in(elements: Sequence[int]) -> list[int]:
+    return [one for one in elements if one > TORN]
+
+
 class Violation(AssertionError):
     """What must never be true, was."""
 
@@ -44,6 +53,12 @@ class Mutant(Enum):
     NEWEST_TRIMMED = "the segment goes that its writer goes on with"
     REMOVED_AT_ONCE = "the files of what was trimmed are removed without a grace"
     UNKNOWN_EPOCH = "files of an epoch that the catalog does not know are not looked for"
+    BEGUN_UNCHECKED = "files of the known epoch are not asked for what was begun behind the announced end"
+    STATE_FIRST = "the catalog is asked before the files are looked at"
+    NO_SEAL = "a writer that closes does not note how far all was announced"
+    DOUBTFUL_SEAL = "a writer that closes without an answer notes that all was announced"
+    BEGUN_EARLY = "a flush begins before the one before it is announced"
+    SWEPT_NEWER = "maintenance removes files that are newer than all that is announced"
     ANY_FREE_LEASE = "a free lease is claimed, though it is not the one that was compared with the files"
     SWEPT_UNKNOWN = "maintenance removes the files of an epoch that the catalog does not know"
     SWEPT_CURRENT = "maintenance removes files of the current epoch that no row names"
@@ -71,6 +86,12 @@ class Disk:
         """:param named: of files that a power cut cannot take away."""
         found = (name[1] for name, file in self.files.items() if name[0] == partition and (file.named or not named))
         return max(found, default=0)
+
+    def begun(self, partition: int, epoch: int) -> int:
+        """The greatest offset at which one of the epoch's flushes begins."""
+        files = [file.elements for name, file in self.files.items() if name[:2] == (partition, epoch)]
+        whole = [each[: each.index(TORN)] if TORN in each else each for each in files]
+        return max((-2 - one for each in whole for one in each if one < TORN), default=0)
 
     def put(self, name: Name) -> bool:
         """Whether it was made: not if it is there."""

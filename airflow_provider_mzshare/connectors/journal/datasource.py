@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from airflow_provider_mzshare.connectors.journal.batches import records
-from airflow_provider_mzshare.connectors.journal.parts import Part, missing, next_end, split, within
+from airflow_provider_mzshare.connectors.journal.parts import Part, missing, next_end, within
 from airflow_provider_mzshare.connectors.records import CHUNK_DDL, chunks
+from airflow_provider_mzshare.connectors.spans import offsets_of, split
 
 NAME = "mzshare_journal"
-RECORDS_PER_TASK = 100_000
 
 
 class JournalSource(DataSource):
@@ -38,7 +37,7 @@ class JournalSource(DataSource):
         return RangeReader(split(parts, int(self.options["tasks"])))
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        start = _offsets(json.loads(self.options["start"]))
+        start = offsets_of(json.loads(self.options["start"]))
         return StreamReader(Path(self.options["announced"]), start, int(self.options["max_records"]))
 
 
@@ -77,12 +76,11 @@ class StreamReader(DataSourceStreamReader):
         return _named(self._at)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        lower, upper = _offsets(start), _offsets(end)
+        lower, upper = offsets_of(start), offsets_of(end)
         _, parts = read_announced(self._announced)
         if lost := missing(parts, lower, upper):
             raise LookupError(f"{lost} records from {start} to {end} are not among those that {self._announced} names")
-        found = within(parts, lower, upper)
-        return [Share(each) for each in split(found, -(-sum(part.records for part in found) // RECORDS_PER_TASK))]
+        return [Share(each) for each in split(within(parts, lower, upper))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(partition)
@@ -94,11 +92,7 @@ class StreamReader(DataSourceStreamReader):
 def read_announced(file: Path) -> tuple[dict[int, int], list[Part]]:
     """How far each partition reaches, and where its records are."""
     found = json.loads(file.read_text())
-    return _offsets(found["ends"]), [Part.from_plain(each) for each in found["parts"]]
-
-
-def _offsets(named: dict[str, Any]) -> dict[int, int]:
-    return {int(partition): int(offset) for partition, offset in named.items()}
+    return offsets_of(found["ends"]), [Part.from_plain(each) for each in found["parts"]]
 
 
 def _named(offsets: dict[int, int]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,16 @@ class Part:
     record_bytes: float = 0.0
 
     @property
+    def lower(self) -> int:
+        return self.extent.lower
+
+    @property
+    def upper(self) -> int:
+        return self.extent.upper
+
+    @property
     def records(self) -> int:
-        return self.extent.upper - self.extent.lower
+        return self.upper - self.lower
 
     def cut(self, lower: int, upper: int) -> Part:
         return replace(self, extent=replace(self.extent, lower=lower, upper=upper))
@@ -51,29 +59,6 @@ def missing(parts: Sequence[Part], lower: Mapping[int, int], upper: Mapping[int,
     """How many messages of ``[lower, upper)`` are in none of these parts, which do not overlap."""
     wanted = sum(max(0, end - lower.get(partition, 0)) for partition, end in upper.items())
     return wanted - sum(part.records for part in within(parts, lower, upper))
-
-
-def split(parts: Sequence[Part], tasks: int) -> list[tuple[Part, ...]]:
-    """All of them in about ``tasks`` shares of as many records."""
-    total = sum(part.records for part in parts)
-    return list(_shares(parts, max(1, -(-total // max(1, tasks))))) if total else []
-
-
-def _shares(parts: Sequence[Part], size: int) -> Iterator[tuple[Part, ...]]:
-    share: list[Part] = []
-    room = size
-    for part in parts:
-        lower = part.extent.lower
-        while lower < part.extent.upper:
-            upper = min(part.extent.upper, lower + room)
-            share.append(part.cut(lower, upper))
-            room -= upper - lower
-            lower = upper
-            if not room:
-                yield tuple(share)
-                share, room = [], size
-    if share:
-        yield tuple(share)
 
 
 def next_end(at: Mapping[int, int], ends: Mapping[int, int], most: int) -> dict[int, int]:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from airflow_provider_mzshare.connectors.load_generator.generators import records
-from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range, split
+from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range, ranges_of
 from airflow_provider_mzshare.connectors.records import CHUNK_DDL, chunks
+from airflow_provider_mzshare.connectors.spans import offsets_of, split
 
 NAME = "mzshare_load_generator"
-
-RECORDS_PER_TASK = 100_000
 
 
 class LoadGeneratorSource(DataSource):
@@ -35,11 +33,11 @@ class LoadGeneratorSource(DataSource):
         return CHUNK_DDL
 
     def reader(self, schema: StructType) -> RangeReader:
-        lower, upper = (_offsets(json.loads(self.options[name])) for name in ("lower", "upper"))
-        return RangeReader(self._plan(), split(lower, upper, int(self.options["tasks"])))
+        lower, upper = (offsets_of(json.loads(self.options[name])) for name in ("lower", "upper"))
+        return RangeReader(self._plan(), split(ranges_of(lower, upper), int(self.options["tasks"])))
 
     def streamReader(self, schema: StructType) -> StreamReader:
-        start = _offsets(json.loads(self.options["start"]))
+        start = offsets_of(json.loads(self.options["start"]))
         return StreamReader(self._plan(), start, int(self.options["max_records"]))
 
     def _plan(self) -> GeneratorPlan:
@@ -80,9 +78,7 @@ class StreamReader(DataSourceStreamReader):
         return self._named(self._at)
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        lower, upper = _offsets(start), _offsets(end)
-        total = sum(upper[p] - lower.get(p, 0) for p in upper)
-        return [Part(ranges) for ranges in split(lower, upper, -(-total // RECORDS_PER_TASK))]
+        return [Part(ranges) for ranges in split(ranges_of(offsets_of(start), offsets_of(end)))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._plan, partition)
@@ -92,10 +88,6 @@ class StreamReader(DataSourceStreamReader):
 
     def _named(self, offsets: dict[int, int]) -> dict[str, int]:
         return {str(p): offsets.get(p, 0) for p in self._plan.partitions}
-
-
-def _offsets(named: dict[str, Any]) -> dict[int, int]:
-    return {int(partition): int(offset) for partition, offset in named.items()}
 
 
 def _read(plan: GeneratorPlan, part: InputPartition) -> Iterator[pa.RecordBatch]:

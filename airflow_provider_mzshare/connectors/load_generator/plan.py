@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 VERSION = 1
@@ -43,6 +43,10 @@ class Range:
     @property
     def records(self) -> int:
         return self.upper - self.lower
+
+    def cut(self, lower: int, upper: int) -> Range:
+        """What of it lies there."""
+        return Range(self.partition, lower, upper)
 
 
 @dataclass(frozen=True)
@@ -96,26 +100,6 @@ class GeneratorPlan:
         return ends
 
 
-def split(lower: Offsets, upper: Offsets, tasks: int) -> list[tuple[Range, ...]]:
-    """All of ``[lower, upper)`` in about ``tasks`` parts of the same size."""
-    ranges = [Range(p, lower.get(p, 0), upper[p]) for p in sorted(upper) if upper[p] > lower.get(p, 0)]
-    total = sum(each.records for each in ranges)
-    size = max(1, -(-total // max(1, tasks)))
-    return list(_parts(ranges, size))
-
-
-def _parts(ranges: list[Range], size: int) -> Iterator[tuple[Range, ...]]:
-    part: list[Range] = []
-    room = size
-    for each in ranges:
-        lower = each.lower
-        while lower < each.upper:
-            upper = min(each.upper, lower + room)
-            part.append(Range(each.partition, lower, upper))
-            room -= upper - lower
-            lower = upper
-            if not room:
-                yield tuple(part)
-                part, room = [], size
-    if part:
-        yield tuple(part)
+def ranges_of(lower: Offsets, upper: Offsets) -> list[Range]:
+    """``[lower, upper)``, by partition."""
+    return [Range(p, lower.get(p, 0), upper[p]) for p in sorted(upper) if upper[p] > lower.get(p, 0)]

@@ -8,12 +8,12 @@ from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
-from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem, get_source_item
+from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem, get_live_item
 from airflow_provider_mzshare.control.sql.sizes import format_size
 from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.journal.rules import JournalBehind
 from airflow_provider_mzshare.core.journal.stores import JournalStore
-from airflow_provider_mzshare.errors import TransientError
+from airflow_provider_mzshare.errors import TransientError, UnknownItem
 
 LOOK_SECONDS = 1.0
 """Between two looks; what is pushed meanwhile may be too much."""
@@ -55,11 +55,14 @@ class JournalRoom:
         self._next = 0.0
 
     def check(self) -> None:
-        """Raises JournalFull. The setting may be changed at any time."""
+        """Raises JournalFull, or UnknownItem once the source is dropped. The setting may be changed at any time."""
         if time.monotonic() < self._next:
             return
         with self._catalog.read() as session:
-            limit = get_source_item(session, self._source.id).settings.max_journal_bytes
+            source = get_live_item(session, self._source.id)
+        if not isinstance(source, SourceItem):
+            raise UnknownItem("source", self._source.display)
+        limit = source.settings.max_journal_bytes
         if limit is not None:
             size = sum(state.size for state in self._journal.partitions())
             if size >= limit:

@@ -275,6 +275,12 @@ def open_pusher(
     beats = min(settings.heartbeat_seconds, lease / 5)
     room = JournalRoom(catalog, source)
     with JournalWriter(
-        store, settings.warehouse, taken, holder, heartbeat_seconds=beats, check_room=room.check
+        store,
+        settings.warehouse,
+        taken,
+        holder,
+        heartbeat_seconds=beats,
+        check_room=room.check,
+        umask=settings.umask,
     ) as writer:
         yield Pusher(source.display, writer)

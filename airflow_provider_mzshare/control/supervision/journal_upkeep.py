@@ -1,11 +1,13 @@
 """Removes files of journals that nobody reads: what is old and was trimmed a while ago, and what never counted.
 
 A writer dies before it announces, or abandons a file whose messages were refused. Nothing is removed that is younger
-than a day, that the present epoch may still announce, or of which the catalog does not know what it is.
+than a day, that the present epoch may still announce, or of which the catalog does not know what it is. What is newer
+than all that is announced stays, too: it is what tells a restored catalog that something is missing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,9 +15,9 @@ import pyarrow.fs as pafs
 
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
-from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
+from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal, CatalogPartition
 from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
-from airflow_provider_mzshare.core.journal.retention import may_go, needed
+from airflow_provider_mzshare.core.journal.retention import may_go, needed, unnamed_may_go
 from airflow_provider_mzshare.core.journal.state import PartitionState, Segment, path_of
 from airflow_provider_mzshare.storage.collections.expiry import GRACE, MIN_AGE_UNNAMED
 from airflow_provider_mzshare.storage.collections.log import open_filesystem
@@ -50,20 +52,31 @@ def trim_old(catalog: Catalog, source: SourceItem, journal: CatalogJournal, now_
             begin = trimmed
 
 
-def remove_trimmed(journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE) -> Swept:
-    """The first run after a trim notes it, a later one removes: files first, so that none is left without a row.
+def remove_trimmed(
+    journal: CatalogJournal, warehouse: str, *, grace: timedelta = GRACE, dry_run: bool = False
+) -> Swept:
+    """The first run after a trim notes it, a later one removes: files first, so that none is left without a row. Ids of
+    batches go at once.
 
     :param grace: how long a read may take.
     """
     gone: list[Segment] = []
     for state in journal.partitions():
         partition = journal.partition(state.partition)
-        if unread := partition.unread(grace_ms=round(grace.total_seconds() * 1000)):
-            for segment in unread:
-                remove_segment(warehouse, path_of(journal.journal, segment))
-            partition.forget(unread)
-            gone += unread
+        unread = partition.unread(grace_ms=round(grace.total_seconds() * 1000), look_only=dry_run)
+        gone += unread
+        if not dry_run:
+            _forget(journal, warehouse, partition, unread)
     return Swept(tuple(path_of(journal.journal, one) for one in gone), sum(one.length for one in gone))
+
+
+def _forget(journal: CatalogJournal, warehouse: str, partition: CatalogPartition, unread: Sequence[Segment]) -> None:
+    for segment in unread:
+        remove_segment(warehouse, path_of(journal.journal, segment))
+    if unread:
+        partition.forget(unread)
+    while partition.forget_batches():
+        pass
 
 
 def sweep(
@@ -86,14 +99,14 @@ def sweep(
 
 
 def _unnamed(journal: CatalogJournal, warehouse: str, state: PartitionState) -> list[str]:
-    """Files of finished epochs that no row names: nobody can announce them any more.
+    """Files that no row names, and that may go (``unnamed_may_go``).
 
     The catalog is asked after the epochs were known as finished: its rows of these are final.
     """
     present = list_segments(warehouse, journal.journal, state.partition)
     if any(epoch > state.lease.epoch for epoch, _number in present):
         return []  # The catalog is behind: these files may be all that is left of what was acknowledged.
-    finished = [one for one in present if one[0] < state.lease.epoch]
+    finished = [one for one in present if unnamed_may_go(state, *one)]
     named = journal.names(state.partition) if finished else frozenset()
     return [path_of(journal.journal, _segment(state.partition, *one)) for one in finished if one not in named]
 

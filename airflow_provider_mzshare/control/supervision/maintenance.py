@@ -24,7 +24,7 @@ from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.objects.flags import retention_ms
 from airflow_provider_mzshare.control.catalog.objects.hold_rows import prune_holds, standing_holds
 from airflow_provider_mzshare.control.catalog.queries.reads import version_at
-from airflow_provider_mzshare.control.supervision.journal_upkeep import Swept, remove_trimmed, sweep, trim_old
+from airflow_provider_mzshare.control.supervision.journal_upkeep import remove_trimmed, sweep, trim_old
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId, journal_of
 from airflow_provider_mzshare.core.ticklog.holds import Hold, oldest
 from airflow_provider_mzshare.errors import MzShareError
@@ -156,7 +156,7 @@ def _tidy_journal(
     try:
         if not dry_run:
             trim_old(catalog, source, store, now)
-        trimmed = Swept() if dry_run else remove_trimmed(store, warehouse, grace=grace)
+        trimmed = remove_trimmed(store, warehouse, grace=grace, dry_run=dry_run)
         swept = sweep(store, warehouse, now=at, dry_run=dry_run)
     except (MzShareError, OSError) as error:
         return [replace(done, trouble=error.line if isinstance(error, MzShareError) else str(error))]

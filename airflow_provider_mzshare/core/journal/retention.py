@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from airflow_provider_mzshare.core.journal.state import Segment
+from airflow_provider_mzshare.core.journal.state import PartitionState, Segment
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import SourceState
 
@@ -37,3 +37,13 @@ def may_go(segments: Sequence[Segment], keep_from: int | None, announced_before:
             break
         to = segment.end
     return to
+
+
+def unnamed_may_go(state: PartitionState, epoch: int, number: int) -> bool:
+    """May a file go that no row names, by its name?
+
+    The epoch of one that may is finished: nobody announces it any more. What is newer than all that is announced stays,
+    because a copy of the catalog that is older may know by it alone that something is missing (``rules.check_files``).
+    """
+    newest = state.segment
+    return epoch < state.lease.epoch and newest is not None and (epoch, number) < (newest.epoch, newest.number)

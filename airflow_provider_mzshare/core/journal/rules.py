@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from airflow_provider_mzshare.core.ids import JobId
-from airflow_provider_mzshare.core.journal.state import Batch, PartitionState, Segment
+from airflow_provider_mzshare.core.journal.state import Batch, OnDisk, PartitionState, Segment
 from airflow_provider_mzshare.core.ticklog import rules as ticklog
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 from airflow_provider_mzshare.errors import LeaseTaken, LogConflict, TerminalError
@@ -86,7 +86,7 @@ def _listed(batches: Sequence[Batch]) -> str:
 def claim(state: PartitionState, job_id: JobId, *, stood_still: Lease | None = None) -> PartitionState:
     """Become the writer.
 
-    :param stood_still: the lease as ``check_epochs`` has seen it; not taken, even if it is free, when it is another by
+    :param stood_still: the lease as ``check_files`` has seen it; not taken, even if it is free, when it is another by
         now: the catalog may have been restored in between, and this claim would make a lost epoch a known one.
     """
     if stood_still is not None and stood_still != state.lease:
@@ -102,18 +102,26 @@ def release(state: PartitionState, holder: Holder) -> PartitionState:
     return replace(state, lease=ticklog.release(state.lease, holder))
 
 
-def check_epochs(state: PartitionState, greatest_on_disk: int) -> None:
-    """Refuse to write beside files of an epoch that was never claimed, as far as the catalog knows.
+def check_files(state: PartitionState, found: OnDisk) -> None:
+    """Refuse to write beside files that tell of more than the catalog knows: of an epoch that was never claimed, or of
+    something that was announced. A writer begins only where it knows that all before was announced.
 
-    It comes before the claim, which would make such an epoch a known one.
+    It comes before the claim, which would make an unknown epoch a known one.
 
-    :param greatest_on_disk: the greatest epoch in the names of the partition's files; 0 if there are none. They must be
-        listed before ``state`` is loaded: else another writer's claim looks like a loss.
+    :param found: looked at before ``state`` is loaded: else what another writer does meanwhile looks like a loss.
     """
-    if greatest_on_disk > state.lease.epoch:
+    if found.greatest > state.lease.epoch:
         raise JournalBehind(
-            state.partition, f"there are files of epoch {greatest_on_disk}, but it knows only {state.lease.epoch}"
+            state.partition, f"there are files of epoch {found.greatest}, but it knows only {state.lease.epoch}"
         )
+    if found.begun > state.end:
+        raise JournalBehind(
+            state.partition,
+            f"it ends at {state.end}, and what epoch {found.known} wrote was announced to {found.begun}",
+        )
+    if found.known != state.lease.epoch:
+        # Files of the other epoch were not looked at.
+        raise LeaseTaken(f"partition {state.partition} was taken meanwhile (epoch {state.lease.epoch})")
 
 
 # ── announcing ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -62,6 +62,18 @@ class PartitionState:
 
 
 @dataclass(frozen=True)
+class OnDisk:
+    """What a look at the files of a partition has found."""
+
+    known: int
+    """The newest epoch that the catalog knew before the look."""
+    greatest: int = 0
+    """The greatest epoch in their names; 0 if there are none. Epochs up to ``known`` may be left out."""
+    begun: int = 0
+    """The greatest offset at which a file of the epoch ``known`` begins, or something that was flushed into one."""
+
+
+@dataclass(frozen=True)
 class Batch:
     """Messages that were sent under an id of their sender's: sent again, they are acknowledged and not taken again."""
 

@@ -16,7 +16,7 @@ from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog import tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import ARRIVING
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus, Tick
-from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS, TRANSITIONS
+from airflow_provider_mzshare.core.ticklog.table_states import BEGINNINGS, TRANSITIONS, TRUNCATED
 from airflow_provider_mzshare.errors import NotResumable, StalePlan, UpstreamChanged
 
 Way = Literal["share", "now", "backfill"]
@@ -88,6 +88,8 @@ def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
         raise NotResumable(table, f"it is {found.status}: there is nothing to resume")
     if tombstones.may_have_missed(found, state.ends):
         raise TombstonesLost(table)
+    if (found.reason or "").startswith(TRUNCATED):
+        raise NotResumable(table, "its next record truncates it, and it would stall before that again")
     facts = _resume_facts(state, table_id)
     return Arrival(table, "backfill", found.position, found.next_tick, replaces, "resume", table_id, rests_on=facts)
 

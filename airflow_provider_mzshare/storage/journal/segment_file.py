@@ -20,7 +20,7 @@ from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.journal.state import Segment, folder_of, path_of
 from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.journal import index
-from airflow_provider_mzshare.journal.blocks import Encoded, encode, encode_segment, payload_bytes
+from airflow_provider_mzshare.journal.blocks import Encoded, encode, encode_end, encode_segment, payload_bytes
 from airflow_provider_mzshare.journal.messages import MESSAGES
 from airflow_provider_mzshare.storage.collections.durability import local_path
 from airflow_provider_mzshare.storage.collections.vectors.puts import names_of_objects, remove_object
@@ -61,16 +61,18 @@ class SegmentFile:
         number: int,
         first: int,
         prologue: bytes = b"",
+        umask: int | None = None,
     ) -> SegmentFile:
         """A segment that nobody else has. Raises SegmentExists; an object store can only say so at the flush.
 
         :param root: the warehouse, a local path or a URI. :param first: the offset of its first message.
         :param prologue: what its messages need beside themselves to be decoded.
+        :param umask: of the file; None: the process's.
         """
         segment = Segment(partition, epoch, number, first, first, 0, 0, 0)
         path = path_of(journal, segment)
         try:
-            sink = create_sink(root, path, begins=first == 0)
+            sink = create_sink(root, path, begins=first == 0, umask=umask)
         except FileExistsError as error:
             raise SegmentExists(path) from error
         file = cls(sink, path, segment)
@@ -98,7 +100,7 @@ class SegmentFile:
         if messages.schema != MESSAGES:
             raise ValueError(f"messages of a journal have other columns: {messages.schema}")
         # All of them first: what cannot be encoded leaves the file as it was.
-        encoded = list(encode(messages, self.end, boundary))
+        encoded = list(encode(messages, self.end, boundary, begins=self.end == self._flushed.end))
         payload = payload_bytes(messages)
         for each in encoded:
             self._append(each)
@@ -122,6 +124,17 @@ class SegmentFile:
         # A boundary may have moved although no message came.
         self._flushed = self._written
         return self._flushed
+
+    def seal(self) -> bool:
+        """Write down that all of it is announced, behind all that is: only who wants to know what a catalog lacks looks
+        there. Return whether there is room for it: an object stays as it is. Raises OSError.
+        """
+        if self._sink.once:
+            return False
+        self._write(encode_end(self.end))
+        with self._ending():
+            self._sink.flush()
+        return True
 
     def close(self) -> None:
         """What was not flushed may be lost. Nothing is raised."""

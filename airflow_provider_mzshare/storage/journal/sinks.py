@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Protocol
@@ -36,10 +37,11 @@ class Sink(Protocol):
         ...
 
 
-def create_sink(root: str, path: str, *, begins: bool) -> Sink:
+def create_sink(root: str, path: str, *, begins: bool, umask: int | None = None) -> Sink:
     """Raises FileExistsError, or leaves that to the first flush.
 
     :param root: the warehouse. :param path: below it.
+    :param umask: of files and folders that are made on a disk; None: the process's.
     :param begins: whether the file may be the first in its folder. Else a folder that is missing is not made: its disk
         is away, or its files are gone.
     """
@@ -48,8 +50,8 @@ def create_sink(root: str, path: str, *, begins: bool) -> Sink:
         return _Object(root, path)
     try:
         if begins:
-            _make_folders(local, path)
-        return _File(local, path)
+            _make_folders(local, path, umask)
+        return _File(local, path, umask)
     except FileNotFoundError as error:
         why = "the journal's folder is gone; is the warehouse's disk mounted?"
         raise OSError(errno.ENODEV, why, str(Path(local, path).parent)) from error
@@ -60,20 +62,34 @@ def _folders_of(path: str) -> list[str]:
     return [str(folder) for folder in PurePosixPath(path).parents]
 
 
-def _make_folders(root: str, path: str) -> None:
+def _make_folders(root: str, path: str, umask: int | None) -> None:
     """Not the warehouse itself: one that is gone must not come back empty."""
-    for folder in reversed(_folders_of(path)[:-1]):
+    for folder in map(Path(root).joinpath, reversed(_folders_of(path)[:-1])):
         with suppress(FileExistsError):
-            os.mkdir(Path(root, folder))
+            os.mkdir(folder, _mode(0o777, umask))
+            if umask is not None:
+                os.chmod(folder, _mode(0o777, umask))
+
+
+def _create(file: str, flags: int, umask: int | None) -> int:
+    """Its descriptor. At no time others may do more with it than they may in the end."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, _mode(0o666, umask))
+    if umask is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != _mode(0o666, umask):
+        os.fchmod(descriptor, _mode(0o666, umask))
+    return descriptor
+
+
+def _mode(most: int, umask: int | None) -> int:
+    return most if umask is None else most & ~umask
 
 
 class _File:
     once = False
 
-    def __init__(self, root: str, path: str) -> None:
-        self._root, self._path = root, path
+    def __init__(self, root: str, path: str, umask: int | None) -> None:
+        self._root, self._path, self._umask = root, path, umask
         self._file = os.path.join(root, path)
-        self._descriptor = os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._descriptor = _create(self._file, os.O_EXCL, umask)
         self._waiting = bytearray()
         self._is_named = self._is_closed = False
         self._noted = 0
@@ -88,8 +104,12 @@ class _File:
             return
         self._noted = byte
         # An aid only: without it, readers walk from block to block.
-        with suppress(OSError), open(self._file + index.SUFFIX, "ab", buffering=0) as file:
-            file.write(index.entry(offset, byte))
+        with suppress(OSError):
+            descriptor = _create(self._file + index.SUFFIX, os.O_APPEND, self._umask)
+            try:
+                os.write(descriptor, index.entry(offset, byte))
+            finally:
+                os.close(descriptor)
 
     def flush(self) -> None:
         self._write_out()

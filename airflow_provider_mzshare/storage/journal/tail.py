@@ -27,7 +27,7 @@ from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LogConflict, MzShareError
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.journal.rows import Messages, as_one_batch
-from airflow_provider_mzshare.storage.journal.segment_file import SegmentFile
+from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile
 from airflow_provider_mzshare.storage.journal.write_errors import AnswerMissing
 
 log = logging.getLogger(__name__)
@@ -51,6 +51,7 @@ class Part:
 class Tail:
     """:param end: the offset of the next message, as the holder found it.
     :param stopping: set when the writer has to end: then the catalog is asked for ``grace`` seconds more.
+    :param umask: of files; None: the process's.
     """
 
     def __init__(
@@ -63,7 +64,9 @@ class Tail:
         end: int,
         stopping: threading.Event,
         grace: float,
+        umask: int | None = None,
     ) -> None:
+        self._umask = umask
         self._store, self._root, self._holder = store, root, holder
         self._partition, self._partition_store = partition, store.partition(partition)
         self._stopping, self._grace = stopping, grace
@@ -101,6 +104,21 @@ class Tail:
         self._announced, self._end = after, after.end
         return ranges
 
+    def seal(self) -> None:
+        """Leave a note in storage that all of the file is announced, for when the catalog is put back to an older copy.
+
+        Only where the writer ends by itself: it knows the answer to all that it has announced.
+        """
+        if self._file is None or self._announced is None:
+            return  # Nothing was written; or what was refused last begins at the end, and tells the same.
+        try:
+            if not self._file.seal():
+                self.give_up()
+                self._file = self._begun()
+                self._file.flush()
+        except (OSError, SegmentExists) as error:
+            log.info("partition %s ends without a note at %s: %s", self._partition, self._end, error)
+
     def give_up(self) -> None:
         """The file's bytes that were not announced never count; what comes next is in another file."""
         file, self._file, self._announced = self._file, None, None
@@ -114,16 +132,20 @@ class Tail:
         if self._file is not None and not self._file.takes_more:
             self.give_up()
         if self._file is None:
-            self._file = SegmentFile.create(
-                self._root,
-                self._store.journal,
-                partition=self._partition,
-                epoch=self._holder.epoch,
-                number=next(self._numbers),
-                first=self._end,
-            )
+            self._file = self._begun()
             crashpoint("segment_begun")
         return self._file
+
+    def _begun(self) -> SegmentFile:
+        return SegmentFile.create(
+            self._root,
+            self._store.journal,
+            partition=self._partition,
+            epoch=self._holder.epoch,
+            number=next(self._numbers),
+            first=self._end,
+            umask=self._umask,
+        )
 
     # ── announcing ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -21,8 +21,9 @@ from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 from airflow_provider_mzshare.errors import LeaseTaken, LogConflict, MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.journal.cutting import weight
+from airflow_provider_mzshare.storage.journal.looking import look
 from airflow_provider_mzshare.storage.journal.rows import Messages, as_arrow, weight_of
-from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, list_epochs
+from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists
 from airflow_provider_mzshare.storage.journal.tail import Part, Tail
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, Answer, BatchMark, Waiting, WaitingLine
 from airflow_provider_mzshare.storage.journal.write_errors import (
@@ -56,26 +57,22 @@ ATTEMPTS = 20
 def claim_partition(
     store: JournalStore, root: str, partition: int, job_id: JobId, *, stood_still: Lease | None = None
 ) -> Holder:
-    """Become the writer of a partition. Raises LeaseTaken, or JournalBehind when its files are of epochs that the
-    catalog has never given.
+    """Become the writer of a partition. Raises LeaseTaken, or JournalBehind when its files tell of more than the
+    catalog knows.
 
     :param stood_still: its lease, if it has not changed for as long as a lease lasts.
     """
     owned = store.partition(partition)
-    # Listed first: what another writer claims meanwhile, the catalog knows when it is asked.
-    greatest = _greatest_epoch(store, root, partition, after=owned.lease().epoch)
+    # The files first: what another writer does meanwhile, the catalog knows when it is asked.
+    try:
+        found = look(root, store.journal, owned.load())
+    except OSError as error:
+        raise NotWritten(root, error) from error
     state = owned.load()
-    rules.check_epochs(state, greatest)
+    rules.check_files(state, found)
     if state.lease.job_id is not None and state.lease != stood_still:
         raise LeaseTaken(f"partition {partition} is held by job {state.lease.job_id}, which is alive")
     return owned.claim(job_id, stood_still=state.lease)
-
-
-def _greatest_epoch(store: JournalStore, root: str, partition: int, *, after: int) -> int:
-    try:
-        return list_epochs(root, store.journal, partition, after=after)
-    except OSError as error:
-        raise NotWritten(root, error) from error
 
 
 class JournalWriter:
@@ -85,6 +82,7 @@ class JournalWriter:
     :param holder: of the partition's lease, which is released at the end.
     :param check_room: called before something is written; what it raises is told to those whose messages wait.
     :param grace: for how many seconds ``close`` goes on asking a catalog that does not answer.
+    :param umask: of files; None: the process's.
     """
 
     def __init__(
@@ -98,13 +96,16 @@ class JournalWriter:
         limits: Limits = LIMITS,
         grace: float = 5.0,
         check_room: Callable[[], None] = lambda: None,
+        umask: int | None = None,
     ) -> None:
         self._store, self._root, self._holder, self._limits = store, root, holder, limits
         self._check_room, self._pid = check_room, os.getpid()
         self._owned = store.partition(partition)
         self._stopping = threading.Event()
         self._line = WaitingLine(limits.waiting)
-        self._tail = Tail(store, root, partition, holder, end=self._end(), stopping=self._stopping, grace=grace)
+        self._tail = Tail(
+            store, root, partition, holder, end=self._end(), stopping=self._stopping, grace=grace, umask=umask
+        )
         self.partition = partition
         self._heartbeat = Heartbeat(self._owned, holder, seconds=heartbeat_seconds)
         self._thread = threading.Thread(target=self._run, name=f"mzshare-journal-{partition}", daemon=True)
@@ -158,6 +159,7 @@ class JournalWriter:
                     self._settle(taken)
                 finally:
                     self._line.let_go(taken)
+            self._tail.seal()
         except BaseException as error:  # noqa: BLE001  Whatever it is, nobody may wait for a thread that has ended.
             log.warning("the writer of partition %s ends: %s", self.partition, error)
             self._line.end(error)

@@ -30,6 +30,7 @@ TRAVELS = (
     "connectors/places.py",
     "connectors/record_times.py",
     "connectors/records.py",
+    "connectors/spans.py",
     "envelopes/__init__.py",
     "envelopes/base.py",
     "formats/__init__.py",

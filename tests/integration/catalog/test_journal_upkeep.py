@@ -22,6 +22,7 @@ from airflow_provider_mzshare.control.catalog.database.journal_models import (
     JournalSegmentRow,
 )
 from airflow_provider_mzshare.control.catalog.database.models import ItemRow
+from airflow_provider_mzshare.control.catalog.log import journals
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.journal_upkeep import remove_trimmed, sweep
@@ -164,6 +165,19 @@ def test_nothing_goes_while_the_catalog_does_not_know_all_epochs(home: Home) -> 
     assert home.maintain() == []
 
 
+def test_what_is_newer_than_all_that_is_announced_stays_until_more_is(home: Home) -> None:
+    """By it alone, a catalog that is restored may know that something is missing."""
+    _, written = home.source()
+    written.segment(1)
+    newer = [written.file(1, 2, first=3), written.segment(2, announce=False)]
+    owned = written.store.partition(0)
+    owned.claim(JobId("push-3"), stood_still=owned.lease())
+    assert home.maintain() == []
+    assert {_name(one) for one in newer} < written.names()
+    written.segment(4)
+    assert home.maintain()[0].data_files == 2
+
+
 def test_a_file_that_is_gone_already_is_no_error_and_trouble_is_told(home: Home) -> None:
     _, written = home.source()
     written.segment(2)
@@ -264,6 +278,9 @@ def test_what_was_trimmed_goes_after_the_grace(home: Home) -> None:
     assert remove_trimmed(written.store, str(home.root), grace=none).files == (), "it is only noted"
     assert remove_trimmed(written.store, str(home.root), grace=hour).files == ()
     assert partition.trim(99).begin == 6, "never the newest"
+    told = [remove_trimmed(written.store, str(home.root), grace=none, dry_run=True) for _ in range(2)]
+    assert [one.files for one in told] == [(path_of(written.journal, segments[0]),)] * 2
+    assert (written.names(), told[0].bytes) == ({_name(one) for one in segments}, segments[0].length)
     swept = remove_trimmed(written.store, str(home.root), grace=none)
     assert swept.files == (path_of(written.journal, segments[0]),), "what was noted a while ago"
     assert written.names() == {_name(one) for one in segments[1:]}
@@ -292,3 +309,25 @@ def test_a_removal_that_was_killed_is_finished_by_the_next(home: Home) -> None:
     assert len(remove_trimmed(written.store, str(home.root), grace=timedelta(0)).files) == 1
     partition.forget([first])
     assert partition.load().size == written.store.segments(0, 3, 6)[0].length, "once"
+
+
+def test_ids_of_batches_go_with_their_messages_and_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, written = home.source()
+    _, stays = home.source("other")
+    for one in (written, stays):
+        for number in range(1, 8):
+            one.segment(1, number)
+        one.segment(1, partition=1)
+    partition = written.store.partition(0)
+    names = [f"b-0-{first}" for first in range(0, 21, 3)]
+    assert partition.forget_batches() == 0
+    partition.trim(16)
+    assert set(written.store.batches(names)) == set(names), "maintenance takes them"
+    monkeypatch.setattr(journals, "_LET_GO_AT_ONCE", 2)
+    remove_trimmed(written.store, str(home.root))
+    assert set(written.store.batches([*names, "b-1-0"])) == {"b-0-15", "b-0-18", "b-1-0"}
+    assert set(stays.store.batches([*names, "b-1-0"])) == {*names, "b-1-0"}
+    assert partition.trim(99).begin == 18
+    remove_trimmed(written.store, str(home.root))
+    assert set(written.store.batches(names)) == {"b-0-18"}, "of the newest segment"
+    assert partition.forget_batches() == 0

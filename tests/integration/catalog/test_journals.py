@@ -307,19 +307,51 @@ def test_ten_thousand_segments_cost_what_ten_cost(catalog: Catalog) -> None:
     assert not more, "an index that is a level deeper costs a block for each look-up"
 
 
+def test_twenty_thousand_ids_of_batches_cost_what_ten_cost(catalog: Catalog) -> None:
+    writer = Writer(catalog)
+    writer.begin()
+    look = _steps if catalog.is_embedded else _blocks
+
+    def costs() -> dict[str, int]:
+        """Of a push, of one that is repeated, and of maintenance that finds some ids to forget and then none."""
+        journal, old = CatalogJournal(catalog, JOURNAL), writer.end
+        writer.announce(1, [writer.batch("old")] if old < 3 else [])
+        calls: dict[str, Callable[[], object]] = {
+            "announce": lambda: writer.announce(1, [writer.batch(f"b{writer.end}")]),
+            "look up": lambda: journal.batches(["old", "nobody's"]),
+            "forget": writer.store.forget_batches,
+        }
+        return look(catalog, writer, calls)
+
+    few = costs()
+    writer.announce(20_000, [Batch(f"x{i}", 0, writer.end + i, writer.end + i + 1, "d" * 64) for i in range(20_000)])
+    many = costs()
+    deeper = 0 if catalog.is_embedded else 6
+    more = {what: (few[what], many[what]) for what in few if many[what] > 1.5 * few[what] + deeper}
+    assert not more
+    trimmed = writer.end
+    writer.begin()
+    writer.store.trim(trimmed)
+    forgotten = 0
+    while gone := writer.store.forget_batches():
+        assert gone <= 1_000
+        forgotten += gone
+    assert forgotten == 20_003
+
+
 def _relation(catalog: Catalog) -> None:
     with catalog.read() as session:
         schema = "" if catalog.is_embedded else "mz_internal."
         assert len(session.execute(text(f"SELECT * FROM {schema}mz_journals")).all()) == 1
 
 
-def _steps(catalog: Catalog, writer: Writer) -> dict[str, int]:
+def _steps(catalog: Catalog, writer: Writer, calls: dict[str, Callable[[], object]] | None = None) -> dict[str, int]:
     """In SQLite's own instructions."""
     counts = Counter[str]()
     with catalog.read() as session:
         connection = session.connection().connection.dbapi_connection
     assert connection is not None
-    calls = _calls(catalog, writer)
+    calls = calls or _calls(catalog, writer)
     for what, call in calls.items():
         connection.set_progress_handler(lambda what=what: counts.update([what]), 1)
         try:
@@ -330,10 +362,10 @@ def _steps(catalog: Catalog, writer: Writer) -> dict[str, int]:
     return dict(counts)
 
 
-def _blocks(catalog: Catalog, writer: Writer) -> dict[str, int]:
+def _blocks(catalog: Catalog, writer: Writer, calls: dict[str, Callable[[], object]] | None = None) -> dict[str, int]:
     """That Postgres looks at for the statements of each call, which are asked once more. It has no statistics yet."""
     counts = Counter[str]()
-    for what, call in _calls(catalog, writer).items():
+    for what, call in (calls or _calls(catalog, writer)).items():
         made: list[tuple[str, Any]] = []
         listen = partial(_note, made)
         event.listen(catalog._engine, "before_cursor_execute", listen)

@@ -10,7 +10,9 @@ import obstore
 import pytest
 from obstore.store import from_url
 
-from airflow_provider_mzshare.core.journal.state import Segment
+from airflow_provider_mzshare.core.ids import JobId
+from airflow_provider_mzshare.core.journal.rules import JournalBehind
+from airflow_provider_mzshare.core.journal.state import Segment, folder_of
 from airflow_provider_mzshare.journal.reading import DamagedSegment, checksum_of, prologue
 from airflow_provider_mzshare.storage.journal.segment_file import (
     SegmentExists,
@@ -19,6 +21,8 @@ from airflow_provider_mzshare.storage.journal.segment_file import (
     list_segments,
     remove_segment,
 )
+from airflow_provider_mzshare.storage.journal.writer import claim_partition
+from tests.support.journal_memory import MemoryJournal, open_writer, read_values
 from tests.support.journals import JOURNAL, extent_of, messages_of, numbered, place_of, values, values_of
 from tests.support.put_races import race
 from tests.support.relay import Loss, Relay, relay
@@ -143,6 +147,27 @@ def test_epochs_are_those_of_segments(root: str) -> None:
     for _ in range(2):
         remove_segment(root, file.path)
         assert list_segments(root, JOURNAL, 0) == [(3, 1), (12, 1)]
+
+
+def test_a_restored_catalog_is_told_from_the_objects_that_it_does_not_know(root: str) -> None:
+    """One object is one flush, so what was put last has a note of its own, when its writer has closed."""
+    store = MemoryJournal()
+    with open_writer(store, root) as writer:
+        writer.append(values(b"a")).result(20)
+        copy = dict(store.states), dict(store.kept)
+        writer.append(values(b"b")).result(20)
+    assert list_segments(root, store.journal, 0) == [(1, 1), (1, 2), (1, 3)]
+    with open_writer(store, root, "push-b") as writer:
+        writer.append(values(b"c")).result(20)
+    assert read_values(store, root) == [b"a", b"b", b"c"]
+    remove_segment(root, f"{folder_of(store.journal)}/0/0000000002-00000001.journal")
+    remove_segment(root, f"{folder_of(store.journal)}/0/0000000002-00000002.journal")
+    store.states, store.kept = copy
+    lease = store.partition(0).lease()
+    with pytest.raises(JournalBehind, match="it ends at 1, and what epoch 1 wrote was announced to 2"):
+        claim_partition(store, root, 0, JobId("push-c"), stood_still=lease)
+    remove_segment(root, f"{folder_of(store.journal)}/0/0000000001-00000003.journal")
+    claim_partition(store, root, 0, JobId("push-c"), stood_still=lease)
 
 
 def test_an_object_that_is_gone_or_another_is_damage(root: str) -> None:

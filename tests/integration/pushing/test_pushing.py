@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import delete, insert, select
 
+from airflow_provider_mzshare.control.catalog.database.journal_models import (
+    JournalBatchRow,
+    JournalPartitionRow,
+    JournalSegmentRow,
+)
 from airflow_provider_mzshare.control.lifecycle import pushing
 from airflow_provider_mzshare.control.lifecycle.partition_choice import NoSuchPartition, PartitionsTaken
 from airflow_provider_mzshare.control.lifecycle.pushing import (
@@ -39,6 +45,17 @@ def test_what_is_pushed_is_there_in_its_order(inbox: Inbox) -> None:
     assert second.ranges == (Acknowledged(0, 3, 5),)
     assert inbox.values() == [b"a", b"b", None, b"c", b"d"]
     assert inbox.mz.push("inbox", []).messages == 0
+
+
+def test_what_is_pushed_is_as_private_as_all_that_apps_write(inbox: Inbox) -> None:
+    """Whatever the umask is of the process that pushes."""
+    before = os.umask(0o002)
+    try:
+        inbox.mz.push("inbox", ["a"])
+    finally:
+        os.umask(before)
+    made = [*Path(inbox.root, folder_of(inbox.store.journal)).rglob("*")]
+    assert {(path.is_dir(), path.stat().st_mode & 0o777) for path in made} == {(True, 0o700), (False, 0o600)}
 
 
 def test_a_long_push_is_cut_and_stays_in_order(inbox: Inbox) -> None:
@@ -208,6 +225,23 @@ def test_a_catalog_that_has_lost_an_epoch_is_not_written_beside(inbox: Inbox) ->
             inbox.mz.push("inbox", ["b"])
         assert refused.value.reason == "catalog_behind"
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_catalog_that_was_restored_to_a_copy_of_an_open_pusher_is_not_written_beside(inbox: Inbox) -> None:
+    tables = [row.__table__ for row in (JournalPartitionRow, JournalSegmentRow, JournalBatchRow)]
+    with inbox.mz.pusher("inbox") as pusher:
+        pusher.push(["a"], batch="a")
+        with inbox.catalog.read() as session:
+            copy = [[dict(row) for row in session.execute(select(table)).mappings()] for table in tables]
+        pusher.push(["b"], batch="b")
+    with inbox.catalog.write() as session:
+        for table, rows in zip(tables, copy, strict=True):
+            session.execute(delete(table))
+            session.execute(insert(table), rows)
+    for _ in range(2):
+        with pytest.raises(JournalBehind, match="it ends at 1, and what epoch 1 wrote was announced to 2"):
+            inbox.mz.push("inbox", ["c"])
+    assert inbox.texts() == ["a"]
 
 
 def test_batches_that_two_processes_send_at_the_same_time_are_taken_once(opened: Callable[..., Inbox]) -> None:

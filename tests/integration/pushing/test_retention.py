@@ -21,8 +21,9 @@ from airflow_provider_mzshare.core.journal.rules import JournalBehind
 from airflow_provider_mzshare.core.journal.state import folder_of
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import Done, Left
-from airflow_provider_mzshare.errors import StatementError, UpstreamChanged
+from airflow_provider_mzshare.errors import StatementError, UnknownItem, UpstreamChanged
 from tests.support.inbox import Inbox
+from tests.support.waiting import wait_until
 
 PUSHES, EACH = 5, 4
 LATER = 4_000_000_000_000
@@ -133,6 +134,23 @@ def test_a_full_journal_takes_nothing_until_it_may_be_larger(inbox: Inbox) -> No
     inbox.mz.sql("ALTER SOURCE inbox SET (MAX JOURNAL '2MB')")
     inbox.mz.push("inbox", ["one more"])
     assert inbox.values()[1:] == [b"one more"]
+
+
+def test_a_pusher_into_a_full_journal_is_told_that_its_source_is_dropped(inbox: Inbox) -> None:
+    inbox.mz.sql("ALTER SOURCE inbox SET (MAX JOURNAL '1MB')")
+    with inbox.mz.pusher("inbox") as pusher:
+        pusher.push([os.urandom(1_200_000)])
+
+        def told() -> type[BaseException] | None:
+            try:
+                pusher.push(["one more"])
+            except (JournalFull, UnknownItem) as error:
+                return type(error)
+            return None
+
+        wait_until(lambda: told() is JournalFull, 20, "the journal to be full")
+        inbox.mz.sql("DROP SOURCE inbox")
+        wait_until(lambda: told() is UnknownItem, 20, "the end")
 
 
 def test_nothing_is_pushed_behind_what_tables_have_been_given(inbox: Inbox) -> None:

@@ -79,4 +79,8 @@ class JournalBatchRow(Base):
     digest: Mapped[str]
     announced_at: Mapped[int]
 
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (
+        # They go with their messages, oldest first.
+        Index("journal_batches_place", "journal", "partition", "first"),
+        {"sqlite_with_rowid": False},
+    )

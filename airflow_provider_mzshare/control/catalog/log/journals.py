@@ -173,19 +173,20 @@ class CatalogPartition(PartitionStore):
                 self._write(session, found, {"begin": trimmed.begin})
             return trimmed
 
-    def unread(self, *, grace_ms: int) -> Sequence[Segment]:
+    def unread(self, *, grace_ms: int, look_only: bool = False) -> Sequence[Segment]:
         """Segments that were trimmed so long ago that nobody reads them any more. What was trimmed since is noted.
 
         :param grace_ms: how long a read may take that has begun.
         """
-        with self._catalog.write() as session:
-            row = session.scalar(self._query().with_for_update().execution_options(populate_existing=True))
+        query = self._query() if look_only else self._query().with_for_update()
+        with (self._catalog.read if look_only else self._catalog.write)() as session:
+            row = session.scalar(query.execution_options(populate_existing=True))
             now = database_ms(session)
             if row is None or (row.begin_noted and now - row.begin_noted_at < grace_ms):
                 return []
             noted, segment = row.begin_noted, JournalSegmentRow
             due = session.scalars(self._segments(segment.first < noted, segment.end <= noted)).all() if noted else []
-            if row.begin > noted:
+            if row.begin > noted and not look_only:
                 row.begin_noted, row.begin_noted_at = row.begin, now
             return [_to_segment(one) for one in due]
 
@@ -199,6 +200,23 @@ class CatalogPartition(PartitionStore):
             there = session.execute(select(func.count(), func.coalesce(func.sum(row.length), 0)).where(which)).one()
             session.execute(delete(row).where(which), execution_options=_NO_SYNC)
             self._write(session, found, {"segments": part.segments - there[0], "size": part.size - int(there[1])})
+
+    def forget_batches(self) -> int:
+        """Ids whose messages nobody begins to read any more, a bounded number of them. Return how many there were.
+
+        The newest segment is never trimmed, so whoever asks again for what it has just announced still finds its ids.
+        """
+        row, part = JournalBatchRow, JournalPartitionRow
+        begin = select(part.begin).where(part.journal == self._journal, part.partition == self._number)
+        # A batch is in one segment, and those are trimmed as a whole.
+        gone = select(row.id).where(row.journal == self._journal, row.partition == self._number)
+        gone = gone.where(row.first < begin.scalar_subquery()).order_by(row.first).limit(_LET_GO_AT_ONCE)
+        with self._catalog.write() as session:
+            ids = session.scalars(gone).all()
+            if ids:
+                which = delete(row).where(row.journal == self._journal, row.id.in_(ids))
+                session.execute(which, execution_options=_NO_SYNC)
+        return len(ids)
 
     def _segments(self, *which: ColumnElement[bool]) -> Select[JournalSegmentRow]:
         """Oldest first, so many as are looked at in one transaction."""

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_mzshare.connectors.load_generator.generators import OUTPUTS, records
-from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range, split
+from airflow_provider_mzshare.connectors.load_generator.plan import GeneratorPlan, Range, ranges_of
 from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
 from airflow_provider_mzshare.connectors.load_generator.upstream import plan_of
+from airflow_provider_mzshare.connectors.spans import split
 from tests.support.generated import EVERY, REFERS, Model, as_value
 from tests.support.generated import OUTPUTS as AUCTION
 
@@ -81,7 +82,7 @@ def test_any_split_of_a_range_gives_the_same_records(name: str) -> None:
     upper = {p: lower[p] + chance.randrange(45_000) for p in plan.partitions}
     whole = made_tables(plan, *(Range(p, lower[p], upper[p]) for p in plan.partitions))
     for tasks in (1, 2, 3, 7):
-        parts = split(lower, upper, tasks)
+        parts = split(ranges_of(lower, upper), tasks)
         assert len(parts) <= tasks
         assert made_tables(plan, *(span for part in parts for span in part)) == whole
     cut = sorted(chance.sample(range(lower[0], upper[0]), 3))

@@ -10,9 +10,10 @@ from airflow_provider_mzshare.connectors.load_generator.plan import (
     GeneratorPlan,
     Range,
     new_incarnation,
+    ranges_of,
     read_incarnation,
-    split,
 )
+from airflow_provider_mzshare.connectors.spans import split
 
 BEGIN = 1_000_000
 
@@ -65,12 +66,13 @@ def test_a_reader_gets_everywhere_with_batches_no_larger_than_asked(seed: int) -
 
 
 def test_splits_cover_the_range_evenly() -> None:
-    assert split({}, {0: 10, 1: 10}, 2) == [(Range(0, 0, 10),), (Range(1, 0, 10),)]
-    assert split({0: 4, 1: 9}, {0: 10, 1: 9, 2: 2}, 3) == [
+    assert split(ranges_of({}, {0: 10, 1: 10}), 2) == [(Range(0, 0, 10),), (Range(1, 0, 10),)]
+    assert split(ranges_of({0: 4, 1: 9}, {0: 10, 1: 9, 2: 2}), 3) == [
         (Range(0, 4, 7),), (Range(0, 7, 10),), (Range(2, 0, 2),)
     ]  # fmt: skip
-    assert split({}, {0: 3, 1: 3}, 1) == [(Range(0, 0, 3), Range(1, 0, 3))]
-    assert split({0: 3}, {0: 3}, 4) == []
+    assert split(ranges_of({}, {0: 3, 1: 3}), 1) == [(Range(0, 0, 3), Range(1, 0, 3))]
+    assert split(ranges_of({0: 3}, {0: 3}), 4) == []
+    assert [len(share) for share in split([Range(0, 0, 250_000), Range(1, 0, 1)])] == [1, 1, 2], "as many as is best"
 
 
 def test_an_incarnation_tells_when_the_clock_began() -> None:

@@ -15,7 +15,7 @@ from airflow_provider_mzshare.core.journal.rules import (
     DuplicateBatch,
     JournalBehind,
 )
-from airflow_provider_mzshare.core.journal.state import Batch, PartitionState, Segment, folder_of, path_of
+from airflow_provider_mzshare.core.journal.state import Batch, OnDisk, PartitionState, Segment, folder_of, path_of
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 from airflow_provider_mzshare.errors import Fenced, LeaseTaken
 
@@ -155,11 +155,21 @@ def test_a_writer_follows_another_only_as_leases_allow() -> None:
         rules.claim(free, JobId("push-2"), stood_still=Lease(4, None, 9))
 
 
-def test_files_of_an_epoch_that_the_catalog_does_not_know_stop_the_writer() -> None:
-    for epoch in (0, 1):
-        rules.check_epochs(MINE, epoch)
+def test_files_that_tell_of_more_than_the_catalog_knows_stop_the_writer() -> None:
+    for epoch, begun in ((0, 0), (1, 0), (1, 10)):
+        rules.check_files(at(FIRST), OnDisk(1, epoch, begun))
     with pytest.raises(JournalBehind, match="there are files of epoch 2, but it knows only 1"):
-        rules.check_epochs(MINE, 2)
+        rules.check_files(at(FIRST), OnDisk(1, 2, 10))
+    with pytest.raises(JournalBehind, match="it ends at 10, and what epoch 1 wrote was announced to 11"):
+        rules.check_files(at(FIRST), OnDisk(1, 1, 11))
+
+
+def test_an_epoch_that_was_claimed_while_the_files_were_looked_at_is_looked_at_anew() -> None:
+    for known in (0, 2):
+        with pytest.raises(LeaseTaken, match="taken meanwhile"):
+            rules.check_files(at(FIRST), OnDisk(known))
+    with pytest.raises(JournalBehind, match="announced to 11"):
+        rules.check_files(at(FIRST), OnDisk(2, 0, 11))
 
 
 def test_whole_segments_go_and_never_the_newest() -> None:

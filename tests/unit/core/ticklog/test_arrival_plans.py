@@ -217,6 +217,12 @@ def test_a_table_that_may_have_missed_a_delete_is_not_resumed() -> None:
     assert (again.position, again.replaces) == (START, True)
 
 
+def test_a_table_that_would_stall_before_a_truncation_again_is_not_resumed() -> None:
+    with pytest.raises(NotResumable, match="would stall before that again"):
+        arrival_plans.resume(holding(table("stalled", keyed=True, reason="truncated: …")), U2, "public.t")
+    assert arrival_plans.resume(holding(table("stalled", reason="it was truncated")), U2, "public.t").table_id == U2
+
+
 def test_what_is_gone_is_left_out() -> None:
     """It begins with the first tick of which anything is there: in some partitions all of it may be."""
     ends = [Position({0: 10}), Position({0: 20}), Position({0: 20, 1: 5}), Position({0: 30, 1: 9})]

@@ -232,6 +232,25 @@ def test_files_and_folders_have_the_mode_of_the_process(tmp_path: Path) -> None:
         assert modes == [folder_mode, file_mode, file_mode]
 
 
+@pytest.mark.parametrize("of_process", [0o022, 0o077])
+def test_files_and_folders_have_the_mode_that_is_asked_for(tmp_path: Path, of_process: int) -> None:
+    before = os.umask(of_process)
+    try:
+        for mask, folder_mode, file_mode in ((0o077, 0o700, 0o600), (0o007, 0o770, 0o660)):
+            root = tmp_path / f"{mask:o}"
+            root.mkdir()
+            file = SegmentFile.create(str(root), JOURNAL, partition=0, epoch=1, number=1, first=0, umask=mask)
+            for value in (os.urandom(index.EVERY + 1), b"x"):
+                file.append(values(value))
+            file.flush()
+            file.close()
+            folder = (root / file.path).parent
+            modes = [stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())]
+            assert modes == [folder_mode, file_mode, file_mode]
+    finally:
+        os.umask(before)
+
+
 # ── when storage fails ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
