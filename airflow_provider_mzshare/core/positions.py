@@ -73,6 +73,13 @@ class Position:
         """The largest position that both have reached: the smaller offset of each partition."""
         return Position({p: min(self[p], other[p]) for p in {*self, *other}})
 
+    def toward(self, end: Position, most: int) -> Position:
+        """As far toward ``end`` as about ``most`` offsets allow: each partition gets its share, and at least one."""
+        sizes = {p: end[p] - self[p] for p in end if end[p] > self[p]}
+        total = max(sum(sizes.values()), most)
+        shares = {p: size if total == most else max(1, size * most // total) for p, size in sizes.items()}
+        return Position({p: self[p] + shares.get(p, 0) for p in {*self, *end}})
+
     @property
     def total(self) -> int:
         """The sum of its offsets."""

@@ -251,6 +251,15 @@ class SourceSettings(Spec):
             about="how often a source without new records makes an empty tick",
         ),
     ] = Field(default=10.0, gt=0)
+    driver_reads: Annotated[
+        bool,
+        Option(
+            "DRIVER READS",
+            "boolean",
+            about="whether the app's driver reads small ticks by itself, which is faster than a Spark job; false: "
+            "Spark's executors read every tick",
+        ),
+    ] = True
     backfill_rate: Annotated[
         int | None,
         Option(

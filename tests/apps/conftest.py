@@ -36,7 +36,13 @@ def spark(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
 
 
 @pytest.fixture
-def stack(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> Iterator[Stack]:
-    made = Stack(tmp_path, kafka, Catalog(new_sqlite(tmp_path / "catalog.db")), spark)
+def driver_reads() -> bool:
+    """Whether an app may read without Spark; see ``BOTH_WAYS``."""
+    return False
+
+
+@pytest.fixture
+def stack(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path, driver_reads: bool) -> Iterator[Stack]:
+    made = Stack(tmp_path, kafka, Catalog(new_sqlite(tmp_path / "catalog.db")), spark, driver_reads=driver_reads)
     yield made
     made.catalog.close()

@@ -243,6 +243,28 @@ def test_spark_reads_exactly_a_range_the_same_each_time(rig: Rig, connector: Con
     assert reader.place == kind_of(rig.spec()).place, "what collections are made with is what records have"
 
 
+def test_the_driver_reads_what_spark_reads_or_leaves_it_to_spark(connector: Connector, shipped: SparkSession) -> None:
+    """In any parts, forwards and again: what a driver read, Spark may have to read once more."""
+    lower, upper = _range(connector)
+    reader = connector.reader(shipped)
+    try:
+        if reader.read_thin(lower, lower) is None:
+            assert reader.read_thin(lower, lower.toward(upper, 10)) is None, "an empty range says that it never would"
+            return
+        whole = _apart(connector, lower, upper)
+        for step in (7, 100, 7):
+            found, at = [], lower
+            while at != upper:
+                end = at.toward(upper, step)
+                part = reader.read_thin(at, end)
+                assert part is not None
+                found += _of(part)
+                at = end
+            assert sorted(found) == whole
+    finally:
+        reader.close()
+
+
 def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
     rig: Rig, connector: Connector, shipped: SparkSession, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ from airflow_provider_mzshare.embedded.process import free_ports
 from airflow_provider_mzshare.storage.collections import commit
 from airflow_provider_mzshare.storage.crashpoints import VARIABLE
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
-from tests.support.stack import Stack, Table
+from tests.support.stack import BOTH_WAYS, Stack, Table
 from tests.support.waiting import wait_until
 
 NUMBERS = Table("numbers", (("n", "bigint"),))
@@ -54,6 +54,7 @@ def data_folder(stack: Stack, name: str) -> Path:
         return stack.warehouse / stack.collections(session, name)["data"]
 
 
+@BOTH_WAYS
 def test_a_topic_made_anew_stalls_the_source_and_none_of_its_records_is_taken(
     stack: Stack, kafka: EmbeddedKafka
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_topic_made_anew_stalls_the_source_and_none_of_its_records_is_taken(
     assert stack.rows("numbers") == before
 
 
+@BOTH_WAYS
 def test_history_that_retention_took_stalls_the_source(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(10)])
@@ -94,6 +96,7 @@ def test_history_that_retention_took_stalls_the_source(stack: Stack, kafka: Embe
     assert stack.rows("numbers").total() == 10
 
 
+@BOTH_WAYS
 def test_a_catalog_restored_while_the_app_runs_is_noticed_and_repaired(
     stack: Stack, kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
@@ -136,6 +139,7 @@ def restore(stack: Stack, copy: Path) -> None:
     stack.sqlite_restore(copy)
 
 
+@BOTH_WAYS
 def test_a_commit_that_landed_but_raised_is_not_written_again(
     stack: Stack, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +162,7 @@ def test_a_commit_that_landed_but_raised_is_not_written_again(
     stack.check(topic, TABLES)
 
 
+@BOTH_WAYS
 def test_one_folder_that_cannot_be_written_stalls_its_table_alone(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(10)])
@@ -177,6 +182,7 @@ def test_one_folder_that_cannot_be_written_stalls_its_table_alone(stack: Stack, 
     stack.check(topic, [NUMBERS])
 
 
+@BOTH_WAYS
 def test_a_warehouse_that_takes_nothing_for_a_while_stalls_nobody(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(10)])
@@ -193,6 +199,7 @@ def test_a_warehouse_that_takes_nothing_for_a_while_stalls_nobody(stack: Stack, 
     stack.check(topic, TABLES)
 
 
+@BOTH_WAYS
 def test_a_folder_that_is_gone_is_noticed_before_anything_is_written_on_top(stack: Stack, kafka: EmbeddedKafka) -> None:
     """Also by an app that begins with a tick somebody else has left."""
     topic = create_topic(kafka, 2)
@@ -222,6 +229,7 @@ def leave_pending(stack: Stack, source: ItemId, topic: str) -> None:
     store.release(holder)
 
 
+@BOTH_WAYS
 def test_a_tick_that_all_tables_hold_needs_no_upstream_to_be_finished(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(10)])
@@ -242,6 +250,7 @@ def test_a_tick_that_all_tables_hold_needs_no_upstream_to_be_finished(stack: Sta
     assert stack.rows("numbers").total() == 20
 
 
+@BOTH_WAYS
 def test_a_topic_deleted_under_an_idle_source_stalls_it(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 2)
     produce(kafka, topic, [good(n) for n in range(4)])
@@ -254,6 +263,7 @@ def test_a_topic_deleted_under_an_idle_source_stalls_it(stack: Stack, kafka: Emb
         assert items.get_source_item(session, source).reason == "topic_missing"
 
 
+@BOTH_WAYS
 def test_a_bad_record_stops_only_the_table_that_asked_for_it(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 2)
     strict = Table("strict", (("n", "bigint"),), on_decode_error="stop")
@@ -316,6 +326,7 @@ def test_the_checkpoint_is_scratch(stack: Stack, kafka: EmbeddedKafka) -> None:
     stack.check(topic, TABLES)
 
 
+@BOTH_WAYS
 def test_a_broker_that_is_away_is_waited_for_and_told(stack: Stack, kafka: EmbeddedKafka) -> None:
     topic = create_topic(kafka, 1)
     source = stack.create("events", topic, [NUMBERS])
@@ -333,9 +344,11 @@ def test_a_broker_that_is_away_is_waited_for_and_told(stack: Stack, kafka: Embed
     assert stack.table("numbers").status == "created"
 
 
+@BOTH_WAYS
 def test_the_broker_restarts_in_the_middle(jars: Path, stack: Stack, tmp_path: Path) -> None:
     with EmbeddedKafka(tmp_path / "own-broker", jars=jars) as broker:
-        own = Stack(tmp_path / "own", broker, Catalog(f"sqlite:///{tmp_path / 'own.db'}"), stack.spark)
+        catalog = Catalog(f"sqlite:///{tmp_path / 'own.db'}")
+        own = Stack(tmp_path / "own", broker, catalog, stack.spark, driver_reads=stack.driver_reads)
         topic = create_topic(broker, 2)
         produce(broker, topic, [good(n) for n in range(50)])
         source = own.create("events", topic, TABLES)

@@ -56,6 +56,7 @@ def executor(spark: SparkSession, log: Log, root: Path, source: KafkaReader) -> 
         reader=source,
         states=KeyStates(root.with_name("keys")),
         lanes=lambda: 1,
+        driver_reads=lambda: False,
         backfill=True,
     )
     yield made

@@ -22,6 +22,8 @@ SOURCE = (
     "CREATE SOURCE inbox FROM JOURNAL (PARTITIONS 2) WITH (TRIGGER INTERVAL '200ms', IDLE TICK INTERVAL '500ms', "
     "MAX RECORDS PER TICK 700)"
 )
+BY_SPARK = f"{SOURCE[:-1]}, DRIVER READS false)"
+BOTH_WAYS = pytest.mark.parametrize("source", [SOURCE, BY_SPARK], ids=["driver", "spark"])
 TABLE = "CREATE TABLE {} (id bigint, who text) FROM SOURCE inbox FORMAT JSON"
 KEYED = (
     "CREATE TABLE {} (id bigint, who text) FROM SOURCE inbox KEY FORMAT TEXT VALUE FORMAT JSON INCLUDE KEY AS k "
@@ -109,19 +111,21 @@ def test_what_is_pushed_is_in_the_tables_whatever_is_killed(home: Home) -> None:
     assert not Counter(home.ids("a"))[home.sent], "nothing that was not pushed"
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("label", ["files_written"])
-def test_an_app_that_is_killed_goes_on_where_it_was(home: Home, label: str) -> None:
-    killed_at(home, label)
+def test_an_app_that_is_killed_goes_on_where_it_was(home: Home, label: str, source: str) -> None:
+    killed_at(home, label, source)
 
 
+@BOTH_WAYS
 @pytest.mark.full(seconds=200)
 @pytest.mark.parametrize("label", LABELS)
-def test_an_app_goes_on_from_every_label(home: Home, label: str) -> None:
-    killed_at(home, label)
+def test_an_app_goes_on_from_every_label(home: Home, label: str, source: str) -> None:
+    killed_at(home, label, source)
 
 
-def killed_at(home: Home, label: str) -> None:
-    home.command("sql", f"{SOURCE}; {TABLE.format('a')}; {KEYED.format('k')}")
+def killed_at(home: Home, label: str, source: str) -> None:
+    home.command("sql", f"{source}; {TABLE.format('a')}; {KEYED.format('k')}")
     home.push(2_000)
     home.command("start", "inbox", MZSHARE_CRASH=f"{label}@2")
     wait_until(lambda: home.mz.status("inbox").sources[0].health in ("lost", "failed", "stopped"), 120, "the death")

@@ -15,9 +15,10 @@ from tests.support.kafka import (
     produce,
     produce_in_transaction,
 )
-from tests.support.stack import Stack, Table
+from tests.support.stack import BOTH_WAYS, Stack, Table
 from tests.support.waiting import wait_until
 
+pytestmark = BOTH_WAYS
 TABLES = [Table("numbers", (("n", "bigint"),)), Table("lines", format="text", include=("offset",))]
 NAMES = [t.name for t in TABLES]
 

@@ -22,7 +22,7 @@ from airflow_provider_mzshare.storage.crashpoints import LABELS, VARIABLE
 from tests.support.arrivals import check_logs
 from tests.support.kafka import Record, create_topic, produce
 from tests.support.processes import stop_holding_no_lock
-from tests.support.stack import Stack, Table
+from tests.support.stack import BOTH_WAYS, Stack, Table
 from tests.support.waiting import wait_until
 
 TABLES = [
@@ -42,8 +42,8 @@ def records(first: int, count: int) -> list[Record]:
 
 
 @pytest.fixture
-def detached(kafka: EmbeddedKafka, tmp_path: Path) -> Iterator[Stack]:
-    stack = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"))
+def detached(kafka: EmbeddedKafka, tmp_path: Path, driver_reads: bool) -> Iterator[Stack]:
+    stack = Stack(tmp_path, kafka, Catalog(f"sqlite:///{tmp_path / 'catalog.db'}"), driver_reads=driver_reads)
     started: list[Handle] = []
     launch = stack.launch
     stack.launch = lambda *args, **kwargs: started.append(launch(*args, **kwargs)) or started[-1]  # type: ignore[method-assign, func-returns-value]
@@ -70,6 +70,7 @@ def check_counters(stack: Stack, source: ItemId, sent: list[Record]) -> None:
         assert (found.messages_received, found.updates_staged, found.updates_committed) == (rows, rows, rows), name
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize(
     "labels",
     [("files_written", "between_commits"), pytest.param(LABELS, marks=(pytest.mark.full, pytest.mark.timeout(900)))],

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHECKED_ROWS = 20_000
-FAST = SourceSettings(trigger_interval_ms=200, idle_tick_seconds=0.5)
+FAST = SourceSettings(trigger_interval_ms=200, idle_tick_seconds=0.5, driver_reads=False)
+BOTH_WAYS = pytest.mark.parametrize("driver_reads", [False, True], ids=["spark", "driver"])
+"""Of tests in which it matters who reads."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,9 @@ class Stack:
     lease_seconds: float = 2.0
     heartbeat_seconds: float = 0.5
     warehouse_name: str = "warehouse"
+    driver_reads: bool = False
+    """Whether sources may be read without Spark, unless a test gives settings of its own: most tests are small, and
+    would never see Spark read."""
 
     def __post_init__(self) -> None:
         self.catalog.upgrade()
@@ -172,7 +178,7 @@ class Stack:
         source: str,
         topic: str,
         tables: Sequence[Table],
-        settings: SourceSettings = FAST,
+        settings: SourceSettings | None = None,
         start: Start | None = None,
     ) -> ItemId:
         spec = KafkaSourceSpec(connection="kafka_test", topic=topic, start=start or Start())
@@ -183,7 +189,7 @@ class Stack:
                 session,
                 name=("public", source),
                 spec=spec,
-                settings=settings,
+                settings=settings or FAST.model_copy(update={"driver_reads": self.driver_reads}),
                 incarnation=found.info.incarnation,
                 start=found.start,
             )

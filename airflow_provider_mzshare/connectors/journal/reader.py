@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_mzshare.connectors.base import THIN_BYTES, THIN_RECORDS
 from airflow_provider_mzshare.connectors.journal.announced import Announced
 from airflow_provider_mzshare.connectors.journal.batches import records
 from airflow_provider_mzshare.connectors.journal.parts import Part
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-THIN_RECORDS, THIN_BYTES = 20_000, 16 << 20
-"""As much is read, decoded and written by the driver in less time than Spark needs for a job."""
 
 
 class JournalReader:

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from airflow_provider_mzshare.connectors.base import THIN_BYTES, is_thin
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.kafka.records import RecordReader
 from airflow_provider_mzshare.connectors.kafka.spark_options import batch_options, parse_offset_log, stream_options
+from airflow_provider_mzshare.connectors.kafka.tail import Tail
 from airflow_provider_mzshare.connectors.places import PARTITIONED
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
 from airflow_provider_mzshare.core.positions import Position
@@ -24,15 +26,6 @@ _CONVERTER = "org.apache.spark.sql.kafka010.KafkaRecordToRowConverter"
 COLUMNS = INPUT_SCHEMA.names
 
 
-THIN_PARTITIONS, THIN_RECORDS = 16, 100
-"""Spark's reader of a partition takes 14 ms before its first record; one client gets 100 records in a tenth of that."""
-
-
-def is_thin(partitions: int, records: int) -> bool:
-    """Whether a range has few records in each of many partitions."""
-    return partitions >= THIN_PARTITIONS and records <= THIN_RECORDS * partitions
-
-
 class KafkaReader:
     place = PARTITIONED
 
@@ -40,11 +33,13 @@ class KafkaReader:
         self._spark, self._config, self._topic = spark, config, topic
         self._readers = f"mzshare-{uuid4().hex[:12]}"
         self._records: RecordReader | None = None
+        self._tail: Tail | None = None
         # It warns of every group id, in a long text at every read; ours is used by this reader alone.
         log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
         log4j.core.config.Configurator.setLevel(_PROVIDER, log4j.Level.ERROR)
 
     def stream(self, start: Position, partitions: Sequence[int], max_records: int) -> DataFrame:
+        self._leave_to_spark()
         options = stream_options(self._config, self._topic, start, partitions, max_records)
         return self._spark.readStream.format("kafka").options(**options).load().select(*COLUMNS)
 
@@ -59,25 +54,34 @@ class KafkaReader:
         return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
-        """By one client for all partitions. Spark has a client for each, which costs more than a few records do."""
+        """By one client for all partitions, which is kept where it is: ranges that follow each other cost one fetch."""
         partitions = sum(lower[partition] < upper[partition] for partition in upper)
-        return self._apart(lower, upper) if is_thin(partitions, upper.gap(lower)) else None
+        if not is_thin(partitions, upper.gap(lower)):
+            self._leave_to_spark()
+            return None
+        if self._tail is None:
+            self._tail = Tail(self._config, self._topic)
+        return self._tail.read_small(lower, upper, THIN_BYTES)
+
+    def _leave_to_spark(self) -> None:
+        """Nothing is fetched ahead that Spark will read."""
+        if self._tail is not None:
+            self._tail.let_go()
 
     def read_apart(self, error: Exception, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """Read with the client that checks use. Spark turns every record's time into a timestamp, and fails on one that
         does not fit. Other records and other tables must not fail for it.
         """
-        return self._apart(lower, upper) if stopped_by_a_record(error) else None
-
-    def _apart(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch]:
-        """The client is kept: to connect takes longer than a small read."""
+        if not stopped_by_a_record(error):
+            return None
         if self._records is None:
             self._records = RecordReader(self._config, self._topic)
         return self._records.read_range(lower, upper)
 
     def close(self) -> None:
-        if self._records is not None:
-            self._records.close()
+        for client in (self._records, self._tail):
+            if client is not None:
+                client.close()
 
     def batch_range(self, checkpoint: Path, batch_id: int, start: Position) -> tuple[Position, Position]:
         """What a batch reads, from the log Spark wrote before it ran: rows would lie about holes and markers.

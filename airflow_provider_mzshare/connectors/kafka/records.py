@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -35,7 +35,7 @@ _OUT_OF_RANGE = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
 class RecordReader(Clients):
     """One consumer of one topic that is in no group. Use it from one thread, as a context."""
 
-    def __init__(self, config: KafkaConfig, topic: str) -> None:
+    def __init__(self, config: KafkaConfig, topic: str, more: Mapping[str, Any] = {}) -> None:
         super().__init__(config, topic)
         self._reader: Consumer = self._make(
             Consumer,
@@ -51,6 +51,7 @@ class RecordReader(Clients):
                 "fetch.wait.max.ms": 10,
                 # A single batch may be as large as a broker's limits allow; the default refuses one of 100 MB.
                 "receive.message.max.bytes": MAX_ANSWER_BYTES,
+                **more,
             },
         )
 
@@ -74,7 +75,7 @@ class RecordReader(Clients):
                 taken = self._take(left, min(MESSAGES, max(expected, 1)))
                 expected -= len(taken)
                 if taken:
-                    yield _batch(taken)
+                    yield batch_of(taken)
         finally:
             self._reader.unassign()
 
@@ -106,19 +107,25 @@ class RecordReader(Clients):
                 raise self._unreachable()
 
     def _is_end(self, message: Any, upper: int | None) -> bool:
-        error = message.error()
-        if error.code() == KafkaError._PARTITION_EOF:
+        if message.error().code() == KafkaError._PARTITION_EOF:
             return upper is not None and bool(message.offset() >= upper)
+        self._raise_for(message)
+        return False
+
+    def _raise_for(self, message: Any) -> None:
+        """Raise what an error means; nothing where the broker may come back."""
+        error = message.error()
         if error.code() in _OUT_OF_RANGE:
             raise UpstreamChanged(
-                "history_gone", f"topic {self._topic!r}, partition {message.partition()}: {error.str()}"
+                "history_gone",
+                f"topic {self._topic!r}, partition {message.partition()}: its next offset is not there any more: "
+                f"{error.str()}",
             )
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise self.denied("READ")
         # Errors without a topic are of the group, which is not used, or of a broker that may come back.
         if message.topic() is not None and not error.retriable():
             raise self._explain(error)
-        return False
 
     def cleanup_policy(self) -> str | None:
         """``delete``, ``compact`` or both; None where the right to ask is missing."""
@@ -150,7 +157,7 @@ class RecordReader(Clients):
         self.close()
 
 
-def _batch(messages: Sequence[Any]) -> pa.RecordBatch:
+def batch_of(messages: Sequence[Any]) -> pa.RecordBatch:
     columns = [
         pa.array([message.key() for message in messages], pa.binary()),
         pa.array([message.value() for message in messages], pa.binary()),

@@ -75,6 +75,7 @@ class Groups:
             check_identity=lambda: upstream.check_identity(self._identity),
             lanes=lambda: len(upstream.describe().partitions),
             reader=self._reader,
+            driver_reads=lambda: store.settings().driver_reads,
             backfill=True,
         )
         self._failures: dict[ItemId, _Failures] = defaultdict(_Failures)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.core.ids import BackfillId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog.state import Generation, Holder
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore, TickStore
@@ -88,8 +89,13 @@ class Ingestion(App):
             ).run()
 
 
+SMALL_IN_A_ROW = 5
+"""After so many ticks that the driver could have read by itself, Spark's query ends."""
+
+
 class _Streaming(Holding):
-    """Pass after pass, each with a new start of the query."""
+    """Pass after pass. While there is little to read, the app makes ticks by itself; else each pass has a query of
+    Spark's, with a new start."""
 
     _app: Ingestion
 
@@ -109,7 +115,8 @@ class _Streaming(Holding):
         )
         self._followers = Followers(lambda one, stop: app.follow(one, stop, self._ticking.indexed))
         self._ends = EndWatch(app.upstream, app.store, app.job_id)
-        self._passes = 0
+        self._passes, self._small = 0, True
+        """Whether the next pass may do without a query."""
         self._next_end = 0.0
 
     @property
@@ -138,19 +145,54 @@ class _Streaming(Holding):
             return End("finished", "the source has no tables")
         self._followers.look(state)
         self._ticking.check_upstream()
-        self._passes += 1
-        checkpoint = self._app.folder / f"checkpoint-{self._passes}"
         settings = self._app.store.settings()
-        query = self._start(settings, checkpoint)
+        number, start = self._ticking.begin(settings)
         try:
-            return self._watch(query, settings)
+            may = self._ticking.reads_small()
+            return self._tick(settings, start) if may and self._small else self._stream(settings, number, start, may)
+        finally:
+            self._ticking.quiesce()
+
+    # ── without a query ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _tick(self, settings: SourceSettings, start: Position) -> End | None:
+        """Until more comes than the driver reads itself."""
+        log.info("%s ticks %s from %s", self._app.job_id, self._app.source_id, start)
+        interval, due = settings.trigger_interval_ms / 1000, time.monotonic()
+
+        def tick() -> bool:
+            nonlocal due
+            began = time.monotonic()
+            self.check_lease()
+            if began >= due:
+                self._small = self._ticking.tick_small()
+                due = max(began + interval, time.monotonic())
+            return self._small
+
+        return self._until_over(settings, tick, lambda: min(POLL_SECONDS, max(0.0, due - time.monotonic())))
+
+    # ── with a query ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _stream(self, settings: SourceSettings, number: int, start: Position, may_tick: bool) -> End | None:
+        """Until ticks are so small that the app need not have a query for them, if it may."""
+        self._passes += 1
+        self._ticking.small = 0
+        checkpoint = self._app.folder / f"checkpoint-{self._passes}"
+        query = self._start(settings, checkpoint, number, start)
+
+        def watch() -> bool:
+            self._check(query)
+            self._small = may_tick and self._ticking.small >= SMALL_IN_A_ROW
+            return not self._small
+
+        try:
+            return self._until_over(settings, watch, lambda: POLL_SECONDS)
         finally:
             self._ticking.quiesce()
             query.stop()
             shutil.rmtree(checkpoint, ignore_errors=True)
 
-    def _start(self, settings: SourceSettings, checkpoint: Path) -> StreamingQuery:
-        number, start = self._ticking.begin(settings)
+    def _start(self, settings: SourceSettings, checkpoint: Path, number: int, start: Position) -> StreamingQuery:
         partitions = self._app.upstream.describe().partitions
         log.info("%s streams %s from %s", self._app.job_id, self._app.source_id, start)
         frame = self._app.reader.stream(start, partitions, settings.max_records_per_tick)
@@ -167,10 +209,14 @@ class _Streaming(Holding):
             .start()
         )
 
-    def _watch(self, query: StreamingQuery, settings: SourceSettings) -> End | None:
+    # ── with and without ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _until_over(self, settings: SourceSettings, step: Callable[[], bool], pause: Callable[[], float]) -> End | None:
+        """Step after step, until one says that the pass is over; looks at the catalog now and then."""
         next_look, committed = time.monotonic() + LOOK_SECONDS, self._ticking.committed
-        while not self._app.stop.wait(POLL_SECONDS):
-            self._check(query)
+        while not self._app.stop.wait(pause()):
+            if not step():
+                return None
             if self._told and self._ticking.committed > committed:
                 self.tell(None)
             if time.monotonic() >= next_look:
@@ -178,8 +224,9 @@ class _Streaming(Holding):
                 if self._app.stop_requested():
                     break
                 now = self._app.store.settings()
-                if _of_query(now) != _of_query(settings):
+                if _of_pass(now) != _of_pass(settings):
                     log.info("%s has new settings", self._app.job_id)
+                    self._small = True
                     return None
                 if not self._look(now):
                     return End("finished", "the source has no tables")
@@ -210,6 +257,6 @@ class _Streaming(Holding):
         self.check_lease()
 
 
-def _of_query(settings: SourceSettings) -> tuple[int, int]:
-    """The settings that a running query cannot change: a new value needs a new query."""
-    return settings.trigger_interval_ms, settings.max_records_per_tick
+def _of_pass(settings: SourceSettings) -> tuple[int, int, bool]:
+    """The settings that a running pass cannot change: a new value needs a new one."""
+    return settings.trigger_interval_ms, settings.max_records_per_tick, settings.driver_reads

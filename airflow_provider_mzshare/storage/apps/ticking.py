@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from airflow_provider_mzshare.connectors.base import Reader, Upstream
+from airflow_provider_mzshare.connectors.base import THIN_BYTES, Reader, Upstream, is_thin
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
@@ -17,12 +17,12 @@ from airflow_provider_mzshare.core.ticklog import backfill_rules, rules
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, Left, Outcome, SourceState, Tick, Unindexed
 from airflow_provider_mzshare.core.ticklog.stores import Member, TickStore
-from airflow_provider_mzshare.errors import MzShareError, TransientError, WarehouseUnreachable
+from airflow_provider_mzshare.errors import MzShareError, TerminalError, TransientError, WarehouseUnreachable
 from airflow_provider_mzshare.storage.apps.cutover_wait import Convergence, longest_wait
 from airflow_provider_mzshare.storage.apps.indexed_arrivals import IndexedArrivals
 from airflow_provider_mzshare.storage.collections.faults import StorageFault
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
-from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, TickExecutor
+from airflow_provider_mzshare.storage.writing.executor import Executed, MemberFailed, Read, TickExecutor
 from airflow_provider_mzshare.storage.writing.fault_finding import execute_one
 from airflow_provider_mzshare.storage.writing.indexing import Indexing
 from airflow_provider_mzshare.storage.writing.machine import short_reason
@@ -60,6 +60,7 @@ class Ticking:
         self._store, self._upstream, self._reader, self._holder = store, upstream, reader, holder
         self._on_running, state = on_running, store.load()
         self._identity, self._compaction_asked = state.incarnation, state.compaction_asked
+        self._settings, self._announced = store.settings(), False
         self._executor = TickExecutor(
             spark,
             store,
@@ -70,13 +71,15 @@ class Ticking:
             check_identity=lambda: upstream.check_identity(self._identity),
             lanes=lambda: len(upstream.describe().partitions),
             reader=reader,
+            driver_reads=lambda: self._settings.driver_reads,
         )
-        self._settings, self._announced = store.settings(), False
         self._arrivals = coming = IndexedArrivals(store, indexing)
         self._convergence = Convergence(store.load, holder.job_id, lease_seconds=lease_seconds, indexed=coming.ready)
         self._lock, self._last_tick = threading.Lock(), time.monotonic()
         self._pass, self._passes, self.committed = 0, 0, 0
-        """The number of the query that may mint, 0 while none may; and how many queries were started."""
+        """The number of the pass that may mint, 0 while none may; and how many were begun."""
+        self.small = 0
+        """How many ticks in a row, with records, the driver could have read by itself."""
         self._failure: BaseException | None = None
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
@@ -97,7 +100,7 @@ class Ticking:
             self._upstream.check_history(state.upper)
 
     def begin(self, settings: SourceSettings) -> tuple[int, Position]:
-        """The number and the start of a new query. Raises if the catalog has lost ticks: then nothing may be minted."""
+        """The number and the start of a new pass. Raises if the catalog has lost ticks: then nothing may be minted."""
         self._executor.check_log()
         self._settings, self._failure = settings, None
         self._passes += 1
@@ -143,7 +146,40 @@ class Ticking:
                 self._failure, self._pass = error, 0
                 raise
 
-    def _mint_and_execute(self, lower: Position, upper: Position, batch: DataFrame) -> None:
+    def reads_small(self) -> bool:
+        """Whether there are ticks that need no Spark. A tick without records shows it."""
+        return self._executor.read_thin(self._at, self._at) is not None
+
+    def tick_small(self) -> bool:
+        """Mint and execute what is there now, without Spark; False if it is too much for that.
+
+        It is read before it is minted: what is too much, or cannot be read now, makes no tick.
+        """
+        with self._lock:
+            try:
+                upper = self._next_upper()
+                read = None if upper == self._at else self._executor.read_thin(self._at, upper)
+            except TerminalError:
+                # What cannot be read now could be read before: perhaps it is another upstream.
+                self.check_upstream()
+                raise
+            if upper == self._at:
+                return True
+            if read is None:
+                return False
+            crashpoint("offsets_known")
+            self._mint_and_execute(self._at, upper, read)
+            return True
+
+    def _next_upper(self) -> Position:
+        end = self._upstream.end_offsets()
+        if not self._at <= end:
+            # If it is the same upstream, its end may come back.
+            self.check_upstream()
+            raise TransientError(f"the upstream ends at {end}, which is before {self._at}, up to where it was read")
+        return self._at.toward(end, self._settings.max_records_per_tick)
+
+    def _mint_and_execute(self, lower: Position, upper: Position, records: Read | DataFrame) -> None:
         self._upstream.check_identity(self._identity)
         if set(upper) - set(lower):
             # A new partition: the upstream must still have all of its records.
@@ -153,7 +189,7 @@ class Ticking:
             self._holder, lower=lower, upper=upper, incarnation=self._identity, indexed=self._arrivals.ready()
         )
         crashpoint("tick_minted")
-        self._execute(tick, lambda: batch)
+        self._execute(tick, lambda: self._bounded(tick), records)
         self._at = upper
 
     def looked(self, state: SourceState, settings: SourceSettings) -> None:
@@ -219,8 +255,10 @@ class Ticking:
         self._upstream.check_history(tick.lower)
         return self._reader.bounded(tick.lower, tick.upper)
 
-    def _execute(self, tick: Tick, read: Callable[[], DataFrame | None]) -> None:
-        self._commit(tick, self._executor.execute(TickGroup((tick,)), self._members(tick), read))
+    def _execute(
+        self, tick: Tick, read: Callable[[], DataFrame | None], already: Read | DataFrame | None = None
+    ) -> None:
+        self._commit(tick, self._executor.execute(TickGroup((tick,)), self._members(tick), read, already))
 
     def _members(self, tick: Tick) -> Sequence[Member]:
         """Logs which members are new: tables that joined, were cut over, or got a new generation with this tick."""
@@ -278,6 +316,9 @@ class Ticking:
                     "%s tick %s: %s has left until its index is made", self._holder.job_id, tick.number, table_id
                 )
                 crashpoint("left_unindexed")
+        if found := executed.stats.get("records"):
+            thin = is_thin(int(executed.stats["partitions"]), int(found)) and executed.stats["bytes"] <= THIN_BYTES
+            self.small = self.small + 1 if thin else 0
         log.info("%s tick %s committed: %s", self._holder.job_id, tick.number, executed.stats)
         self._ticked()
 

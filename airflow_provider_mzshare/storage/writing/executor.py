@@ -8,18 +8,19 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
 
-from airflow_provider_mzshare.connectors.base import Reader
+from airflow_provider_mzshare.connectors.base import THIN_BYTES, Reader
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.state import Holder, Outcome
 from airflow_provider_mzshare.core.ticklog.stores import Member, WriterStore
@@ -51,7 +52,10 @@ from airflow_provider_mzshare.storage.writing.settling import Lanes
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    Records: TypeAlias = Iterator[pa.RecordBatch]
 
 log = logging.getLogger(__name__)
 
@@ -91,12 +95,21 @@ class Executed:
     stats: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Read:
+    """What was read without Spark, and in how many milliseconds."""
+
+    records: Records
+    ms: int
+
+
 class TickExecutor:
     """:param root: the warehouse.
     :param check_identity: raises when the upstream is no longer the one the ticks were minted from.
     :param reader: ways to the records of a range without Spark, where it cannot read them or would take long.
     :param states: what the app knows of rows that change.
     :param lanes: how many lanes the upstream has now; rarely asked.
+    :param driver_reads: whether small ranges may be read without Spark.
     :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
         those who look how far one is; else each tick on its own.
     """
@@ -113,10 +126,11 @@ class TickExecutor:
         reader: Reader,
         states: KeyStates,
         lanes: Lanes,
+        driver_reads: Callable[[], bool],
         backfill: bool = False,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
-        self._check_identity, self._reader = check_identity, reader
+        self._check_identity, self._reader, self._driver_reads = check_identity, reader, driver_reads
         self._store, self._states, self.machine = store, states, Machine(spark, root)
         self._counts = self.machine.scratch if backfill else None
         kind = GroupCommits if backfill else TickCommits
@@ -132,6 +146,8 @@ class TickExecutor:
         self._name, self._passes = f"{holder.job_id}-{secrets.token_hex(3)}", 0
         """Of its passes: an app may have several executors."""
         self._running: Pass | None = None
+        self._record_bytes = 0.0
+        """The mean of the last pass; of the next one nothing else is known."""
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="mzshare-commit")
 
     def close(self) -> None:
@@ -170,15 +186,31 @@ class TickExecutor:
         wanted = max(-(-group.records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
         return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
 
-    def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
+    def read_thin(self, lower: Position, upper: Position) -> Read | None:
+        """The records of a range without Spark, if the driver may do this and has less to do than Spark."""
+        if not self._driver_reads() or upper.gap(lower) * self._record_bytes > THIN_BYTES:
+            return None
+        began = time.monotonic()
+        records = self._reader.read_thin(lower, upper)
+        return None if records is None else Read(records, round((time.monotonic() - began) * 1000))
+
+    def execute(
+        self,
+        group: TickGroup,
+        members: Sequence[Member],
+        read: Callable[[], DataFrame | None],
+        already: Read | DataFrame | None = None,
+    ) -> Executed:
         """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.
 
         StorageFault when the storage caused the failure: then no member has failed, and no attempt is counted.
 
-        ``read`` is called only if something must be read: a replay that finds everything done needs no upstream.
+        ``read`` is called only if Spark must read: a replay that finds everything done needs no upstream.
+
+        :param already: the records of the group, if they are here; or a batch of Spark's that has them.
         """
         try:
-            return self._execute(group, members, read)
+            return self._execute(group, members, read, already)
         except MzShareError:
             raise
         except Exception as error:
@@ -187,14 +219,22 @@ class TickExecutor:
                 raise ours from error
             raise
 
-    def _execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:
+    def _execute(
+        self,
+        group: TickGroup,
+        members: Sequence[Member],
+        read: Callable[[], DataFrame | None],
+        already: Read | DataFrame | None,
+    ) -> Executed:
         began, written_at = time.monotonic(), time.time()
         result = Executed()
         todo = self._prepare(group, members, result)
         files: Mapping[str, MemberResult] = {}
-        frame = read() if todo and group.lower != group.upper else None
-        if frame is not None:
-            files = self._write(group, todo, frame, result)
+        source = None
+        if todo and group.lower != group.upper:
+            source = already if already is not None else self.read_thin(group.lower, group.upper) or read()
+        if source is not None:
+            files = self._write(group, todo, source, result)
             # No log entry may name a file that a power cut empties.
             passed = time.monotonic()
             sync_filesystem(self._root)
@@ -233,50 +273,63 @@ class TickExecutor:
         return todo
 
     def _write(
-        self, group: TickGroup, todo: Sequence[Due], frame: DataFrame, result: Executed
+        self, group: TickGroup, todo: Sequence[Due], source: Read | DataFrame, result: Executed
     ) -> Mapping[str, MemberResult]:
         """The one pass over the group's records, by at most one Spark job."""
         members = tuple(due.plan for due in todo)
         context = self._spark.sparkContext
         self._passes += 1
         name = f"{self._name}-tick-{group.number}-{self._passes}"
-        context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
         with counted_pass(context, name, self._counts) as running:
             plan = FanoutPlan(group.first.number, members, group.ends(), secrets.token_hex(6), running.counts)
             self._running = running
             try:
-                rows = self._pass_over(group, plan, frame, result)
+                rows = self._pass_over(group, plan, source, name, result)
             finally:
                 self._running = None
-        result.stats["records"] = group.records
-        result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
+        result.stats["records"], result.stats["partitions"] = group.records, group.partitions
         result.stats["files"] = sum(1 for row in rows if row["path"])
         read = received(rows)
         result.stats["messages"], result.stats["bytes"] = read.messages, read.bytes
+        self._record_bytes = read.bytes / group.records
         found = merge_results(rows)
         return {due.plan.table_id: replace(found.get(due.plan.table_id, MemberResult()), received=read) for due in todo}
 
     def _pass_over(
-        self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, result: Executed
+        self, group: TickGroup, plan: FanoutPlan, source: Read | DataFrame, name: str, result: Executed
     ) -> list[dict[str, Any]]:
         """In Spark; or in this process, if that is much faster, or if a record makes every read by Spark fail."""
         write = partial(write_partition, plan_json=plan.to_json())
-        records = self._reader.read_thin(group.lower, group.upper)
-        if records is None:
-            try:
-                rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
-                return [row.asDict() for row in rows]
-            except Exception as error:
-                _sweep(plan)
-                records = self._reader.read_apart(error, group.lower, group.upper)
-                if records is None:
-                    raise
-            log.warning(
-                "%s: Spark cannot read a record of ticks %s to %s; mzshare reads them without Spark",
-                *self._names(group),
-            )
+        result.stats["spark_jobs"] = 0
+        if isinstance(source, Read):
+            records, result.stats["read_ms"] = source.records, source.ms
+        else:
+            context = self._spark.sparkContext
+            context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
+            found = self._by_spark(group, plan, source, write)
+            result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
+            if not isinstance(found, Iterator):
+                return found
+            records = found
         result.stats["apart"] = 1
         return [row for batch in write(records) for row in batch.to_pylist()]
+
+    def _by_spark(
+        self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, write: partial[Records]
+    ) -> list[dict[str, Any]] | Records:
+        """The rows of the pass; or records, if one of them makes every read by Spark fail."""
+        try:
+            rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
+            return [row.asDict() for row in rows]
+        except Exception as error:
+            _sweep(plan)
+            records = self._reader.read_apart(error, group.lower, group.upper)
+            if records is None:
+                raise
+        log.warning(
+            "%s: Spark cannot read a record of ticks %s to %s; mzshare reads them without Spark", *self._names(group)
+        )
+        return records
 
     def _names(self, group: TickGroup) -> tuple[ItemId, int, int]:
         return self._source_id, group.first.number, group.number

@@ -99,3 +99,16 @@ def test_large_numbers_are_kept_to_the_last_digit(number: int) -> None:
     assert Position.from_json(position.to_json())["lsn"] == number
     assert position < Position({"lsn": number + 1})
     assert Position({"lsn": number + 1}).gap(position) == 1
+
+
+@given(positions, positions, st.integers(1, 60))
+def test_a_step_toward_an_end_takes_its_share_of_every_partition_and_comes_there(
+    a: Position, b: Position, most: int
+) -> None:
+    end = a.join(b)
+    step = a.toward(end, most)
+    assert a <= step <= end
+    waiting = [p for p in end if a[p] < end[p]]
+    assert all(a[p] < step[p] for p in waiting), "no partition waits for another one that always has more"
+    assert step == end or abs(step.gap(a) - most) <= len(waiting), "shares are rounded"
+    assert a.toward(b.meet(a), most) == a, "nobody goes back"
