@@ -68,6 +68,17 @@ class Described(Protocol):
 
 
 @dataclass(frozen=True)
+class Parts:
+    """A range that tasks read by themselves: its records do not pass through Spark.
+
+    :param texts: one for each task. :param read: what a task calls with its text. It travels to the task.
+    """
+
+    texts: tuple[str, ...]
+    read: Callable[[str], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
 class Inspection:
     """What CREATE SOURCE keeps of an upstream it has checked."""
 
@@ -152,6 +163,10 @@ class Reader(Protocol):
 
         :param tasks: how many readers share a long range, should there be fewer partitions.
         """
+        ...
+
+    def parts(self, lower: Position, upper: Position, tasks: int) -> Parts | None:
+        """``[lower, upper)`` for tasks that read by themselves; None where Spark reads: as a stream, or ``bounded``."""
         ...
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:

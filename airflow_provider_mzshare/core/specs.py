@@ -256,8 +256,8 @@ class SourceSettings(Spec):
         Option(
             "DRIVER READS",
             "boolean",
-            about="whether the app's driver reads small ticks by itself, which is faster than a Spark job; false: "
-            "Spark's executors read every tick",
+            about="whether mzshare's own client reads where that is faster: small ticks in the app's driver, large "
+            "ones in Spark's tasks; false: Spark's source reads every tick",
         ),
     ] = True
     backfill_rate: Annotated[

@@ -265,6 +265,20 @@ def test_the_driver_reads_what_spark_reads_or_leaves_it_to_spark(connector: Conn
         reader.close()
 
 
+def test_what_tasks_read_by_themselves_is_what_spark_reads(connector: Connector, shipped: SparkSession) -> None:
+    """A tick whose tasks read by themselves may be finished by a bounded read, and the other way round."""
+    lower, upper = _range(connector)
+    reader = connector.reader(shipped)
+    try:
+        whole = _apart(connector, lower, upper)
+        for tasks in (1, 3):
+            if (parts := reader.parts(lower, upper, tasks)) is not None:
+                assert sorted(row for text in parts.texts for row in _of(parts.read(text))) == whole
+        assert reader.parts(upper, upper, 1) is None
+    finally:
+        reader.close()
+
+
 def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
     rig: Rig, connector: Connector, shipped: SparkSession, tmp_path: Path
 ) -> None:

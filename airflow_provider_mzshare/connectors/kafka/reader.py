@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_mzshare.connectors.base import THIN_BYTES, is_thin
+from airflow_provider_mzshare.connectors.base import THIN_BYTES, Parts, is_thin
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
+from airflow_provider_mzshare.connectors.kafka.parts import parts_of
 from airflow_provider_mzshare.connectors.kafka.records import RecordReader
 from airflow_provider_mzshare.connectors.kafka.spark_options import batch_options, parse_offset_log, stream_options
 from airflow_provider_mzshare.connectors.kafka.tail import Tail
@@ -32,6 +33,7 @@ class KafkaReader:
     def __init__(self, spark: SparkSession, config: KafkaConfig, topic: str) -> None:
         self._spark, self._config, self._topic = spark, config, topic
         self._readers = f"mzshare-{uuid4().hex[:12]}"
+        self._has_client = str(spark.sparkContext.master).startswith("local")
         self._records: RecordReader | None = None
         self._tail: Tail | None = None
         # It warns of every group id, in a long text at every read; ours is used by this reader alone.
@@ -52,6 +54,12 @@ class KafkaReader:
             return None
         options = batch_options(self._config, self._topic, lower, upper, tasks, readers=self._readers)
         return self._spark.read.format("kafka").options(**options).load().select(*COLUMNS)
+
+    def parts(self, lower: Position, upper: Position, tasks: int) -> Parts | None:
+        """Where tasks have the client: executors of a cluster need not have it."""
+        if not self._has_client or not lower < upper:
+            return None
+        return parts_of(self._config, self._topic, lower, upper, tasks)
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """By one client for all partitions, which is kept where it is: ranges that follow each other cost one fetch."""

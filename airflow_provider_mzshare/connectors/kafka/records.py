@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
 from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS
@@ -79,25 +79,15 @@ class RecordReader(Clients):
         finally:
             self._reader.unassign()
 
-    def _take(self, left: dict[int, int], most: int) -> list[Any]:
+    def _take(self, left: dict[int, int], most: int) -> Sequence[Any]:
         """The next records. Partitions whose range has ended are removed from ``left``. Waits for one of both.
 
         :param most: no more than is still expected: a poll waits until it has so many, or its time is up.
         """
         begun, deadline = time.monotonic(), Deadline(SILENCE_SECONDS)
         while True:
-            taken: list[Any] = []
-            ended: set[int] = set()
-            message: Any
-            for message in self._reader.consume(most, _POLL_SECONDS):
-                upper = left.get(message.partition())
-                if message.error() is None:
-                    if upper is not None and message.offset() < upper:
-                        taken.append(message)
-                    if upper is not None and message.offset() + 1 >= upper:
-                        ended.add(message.partition())
-                elif self._is_end(message, upper):
-                    ended.add(message.partition())
+            messages = self._reader.consume(most, _POLL_SECONDS)
+            taken, ended = _all_wanted(messages, left) or self._sorted(messages, left)
             for partition in ended:
                 left.pop(partition, None)
             if taken or ended:
@@ -105,6 +95,20 @@ class RecordReader(Clients):
                 return taken
             if not deadline.left or self._troubles.are_final(begun):
                 raise self._unreachable()
+
+    def _sorted(self, messages: Sequence[Any], left: Mapping[int, int]) -> tuple[Sequence[Any], set[int]]:
+        """Those of the range, one by one, and the partitions whose range has ended."""
+        taken, ended = [], set()
+        for message in messages:
+            upper = left.get(message.partition())
+            if message.error() is None:
+                if upper is not None and message.offset() < upper:
+                    taken.append(message)
+                if upper is not None and message.offset() + 1 >= upper:
+                    ended.add(message.partition())
+            elif self._is_end(message, upper):
+                ended.add(message.partition())
+        return taken, ended
 
     def _is_end(self, message: Any, upper: int | None) -> bool:
         if message.error().code() == KafkaError._PARTITION_EOF:
@@ -157,12 +161,26 @@ class RecordReader(Clients):
         self.close()
 
 
+def _all_wanted(messages: Sequence[Any], left: Mapping[int, int]) -> tuple[Sequence[Any], set[int]] | None:
+    """As nearly always: all are records of the range. None if not, or if there are none.
+
+    Those of a partition are in order, so its last one tells for all.
+    """
+    if not messages or any(map(Message.error, messages)):
+        return None
+    last: dict[Any, Any] = dict(zip(map(Message.partition, messages), messages, strict=True))
+    if any(message.offset() >= left.get(partition, 0) for partition, message in last.items()):
+        return None
+    return messages, {partition for partition, message in last.items() if message.offset() + 1 >= left[partition]}
+
+
 def batch_of(messages: Sequence[Any]) -> pa.RecordBatch:
+    # Called this way, a method costs half: there are many records.
     columns = [
-        pa.array([message.key() for message in messages], pa.binary()),
-        pa.array([message.value() for message in messages], pa.binary()),
-        pa.array([message.partition() for message in messages], pa.int32()),
-        pa.array([message.offset() for message in messages], pa.int64()),
-        from_millis([message.timestamp()[1] for message in messages]),
+        pa.array(list(map(Message.key, messages)), pa.binary()),
+        pa.array(list(map(Message.value, messages)), pa.binary()),
+        pa.array(list(map(Message.partition, messages)), pa.int32()),
+        pa.array(list(map(Message.offset, messages)), pa.int64()),
+        from_millis([time for _, time in map(Message.timestamp, messages)]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=INPUT_SCHEMA)

@@ -41,6 +41,9 @@ class LoadGeneratorReader:
         }
         return self._spark.read.format(self._format).options(**options).load()
 
+    def parts(self, lower: Position, upper: Position, tasks: int) -> None:
+        """Spark's tasks read it by the data source: its records pass through Spark in chunks, which costs little."""
+
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """A partition of a generator costs Spark nothing: there is no client to open."""
         return None

@@ -25,7 +25,9 @@ from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import short_reason
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_mzshare.storage.writing.passes import Source
 
 log = logging.getLogger(__name__)
 
@@ -148,9 +150,10 @@ class Groups:
         group, tables = reads
         return Reading(group.first.number, tables, min(records, group.records))
 
-    def _read(self, group: TickGroup) -> DataFrame | None:
+    def _read(self, group: TickGroup) -> Source | None:
         self._upstream.check_history(group.lower.join(self._reader.gone))
-        return self._reader.bounded(group.lower, group.upper, tasks=self._executor.tasks(group))
+        parts = self._executor.parts(group.lower, group.upper)
+        return parts or self._reader.bounded(group.lower, group.upper, tasks=self._executor.tasks(group))
 
     def _without(
         self, failures: Mapping[ItemId, str], group: TickGroup, members: Sequence[Member], began: float

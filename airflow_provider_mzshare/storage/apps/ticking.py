@@ -30,6 +30,8 @@ from airflow_provider_mzshare.storage.writing.machine import short_reason
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from airflow_provider_mzshare.storage.writing.passes import Source
+
 log = logging.getLogger(__name__)
 
 PATIENCE = 20
@@ -165,10 +167,11 @@ class Ticking:
                 raise
             if upper == self._at:
                 return True
-            if read is None:
+            source = read or self._executor.parts(self._at, upper)
+            if source is None:
                 return False
             crashpoint("offsets_known")
-            self._mint_and_execute(self._at, upper, read)
+            self._mint_and_execute(self._at, upper, source)
             return True
 
     def _next_upper(self) -> Position:
@@ -179,7 +182,7 @@ class Ticking:
             raise TransientError(f"the upstream ends at {end}, which is before {self._at}, up to where it was read")
         return self._at.toward(end, self._settings.max_records_per_tick)
 
-    def _mint_and_execute(self, lower: Position, upper: Position, records: Read | DataFrame) -> None:
+    def _mint_and_execute(self, lower: Position, upper: Position, records: Read | Source) -> None:
         self._upstream.check_identity(self._identity)
         if set(upper) - set(lower):
             # A new partition: the upstream must still have all of its records.
@@ -251,13 +254,11 @@ class Ticking:
             self._store.spare_attempt(self._holder, number)
             self._to_spare = None
 
-    def _bounded(self, tick: Tick) -> DataFrame | None:
+    def _bounded(self, tick: Tick) -> Source | None:
         self._upstream.check_history(tick.lower)
-        return self._reader.bounded(tick.lower, tick.upper)
+        return self._executor.parts(tick.lower, tick.upper) or self._reader.bounded(tick.lower, tick.upper)
 
-    def _execute(
-        self, tick: Tick, read: Callable[[], DataFrame | None], already: Read | DataFrame | None = None
-    ) -> None:
+    def _execute(self, tick: Tick, read: Callable[[], Source | None], already: Read | Source | None = None) -> None:
         self._commit(tick, self._executor.execute(TickGroup((tick,)), self._members(tick), read, already))
 
     def _members(self, tick: Tick) -> Sequence[Member]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_mzshare.connectors.base import Reader
+from airflow_provider_mzshare.connectors.base import Parts, Reader
 from airflow_provider_mzshare.connectors.places import Place
 from airflow_provider_mzshare.core.positions import Position
 
@@ -34,6 +34,9 @@ class WhatIsLeft:
 
     def bounded(self, lower: Position, upper: Position, *, tasks: int | None = None) -> DataFrame | None:
         return self._reader.bounded(self.begin(lower, upper), upper, tasks=tasks)
+
+    def parts(self, lower: Position, upper: Position, tasks: int) -> Parts | None:
+        return self._reader.parts(self.begin(lower, upper), upper, tasks)
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         return self._reader.read_thin(self.begin(lower, upper), upper)

@@ -10,7 +10,7 @@ import contextlib
 import gc
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
@@ -66,6 +66,17 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
         raise
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=RESULT_SCHEMA)
+
+
+def write_parts(
+    numbers: Iterator[pa.RecordBatch],
+    texts: Sequence[str],
+    read: Callable[[str], Iterator[pa.RecordBatch]],
+    plan_json: str,
+) -> Iterator[pa.RecordBatch]:
+    """The same for a task that reads by itself: Spark gives in the numbers of its parts."""
+    mine = (number for batch in numbers for number in batch.column(0).to_pylist())
+    yield from write_partition((batch for number in mine for batch in read(texts[number])), plan_json)
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileSelector
 
-from airflow_provider_mzshare.connectors.base import THIN_BYTES, Reader
+from airflow_provider_mzshare.connectors.base import THIN_BYTES, Parts, Reader
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
@@ -41,19 +41,22 @@ from airflow_provider_mzshare.storage.collections.log import open_filesystem
 from airflow_provider_mzshare.storage.crashpoints import Crashed, crashpoint
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.received import received
-from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL, MemberResult, merge_results
+from airflow_provider_mzshare.storage.fanout.results import MemberResult, merge_results
 from airflow_provider_mzshare.storage.fanout.writer import write_partition
 from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.key_states import KeyStates
 from airflow_provider_mzshare.storage.writing.machine import Machine, short_reason
 from airflow_provider_mzshare.storage.writing.member_commits import MemberCommits
+from airflow_provider_mzshare.storage.writing.passes import run_pass
 from airflow_provider_mzshare.storage.writing.read_progress import Pass, counted_pass
 from airflow_provider_mzshare.storage.writing.settling import Lanes
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits, TickCommits
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_mzshare.storage.writing.passes import Source
 
     Records: TypeAlias = Iterator[pa.RecordBatch]
 
@@ -183,8 +186,18 @@ class TickExecutor:
 
     def tasks(self, group: TickGroup) -> int:
         """Into how many tasks the pass over a group is split. A bounded read should have as many partitions."""
-        wanted = max(-(-group.records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
+        return self._tasks(group.records, group.partitions)
+
+    def _tasks(self, records: int, partitions: int) -> int:
+        wanted = max(-(-records // RECORDS_PER_TASK), -(-partitions // PARTITIONS_PER_TASK))
         return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
+
+    def parts(self, lower: Position, upper: Position) -> Parts | None:
+        """What tasks read by themselves, if they may and can; None where Spark's source reads."""
+        if not self._driver_reads():
+            return None
+        partitions = sum(lower[partition] < upper[partition] for partition in upper)
+        return self._reader.parts(lower, upper, self._tasks(upper.gap(lower), partitions))
 
     def read_thin(self, lower: Position, upper: Position) -> Read | None:
         """The records of a range without Spark, if the driver may do this and has less to do than Spark."""
@@ -198,8 +211,8 @@ class TickExecutor:
         self,
         group: TickGroup,
         members: Sequence[Member],
-        read: Callable[[], DataFrame | None],
-        already: Read | DataFrame | None = None,
+        read: Callable[[], Source | None],
+        already: Read | Source | None = None,
     ) -> Executed:
         """Write and commit ``group`` for ``members``; MemberFailed when some of them could not be written.
 
@@ -223,8 +236,8 @@ class TickExecutor:
         self,
         group: TickGroup,
         members: Sequence[Member],
-        read: Callable[[], DataFrame | None],
-        already: Read | DataFrame | None,
+        read: Callable[[], Source | None],
+        already: Read | Source | None,
     ) -> Executed:
         began, written_at = time.monotonic(), time.time()
         result = Executed()
@@ -273,7 +286,7 @@ class TickExecutor:
         return todo
 
     def _write(
-        self, group: TickGroup, todo: Sequence[Due], source: Read | DataFrame, result: Executed
+        self, group: TickGroup, todo: Sequence[Due], source: Read | Source, result: Executed
     ) -> Mapping[str, MemberResult]:
         """The one pass over the group's records, by at most one Spark job."""
         members = tuple(due.plan for due in todo)
@@ -296,7 +309,7 @@ class TickExecutor:
         return {due.plan.table_id: replace(found.get(due.plan.table_id, MemberResult()), received=read) for due in todo}
 
     def _pass_over(
-        self, group: TickGroup, plan: FanoutPlan, source: Read | DataFrame, name: str, result: Executed
+        self, group: TickGroup, plan: FanoutPlan, source: Read | Source, name: str, result: Executed
     ) -> list[dict[str, Any]]:
         """In Spark; or in this process, if that is much faster, or if a record makes every read by Spark fail."""
         write = partial(write_partition, plan_json=plan.to_json())
@@ -306,7 +319,7 @@ class TickExecutor:
         else:
             context = self._spark.sparkContext
             context.setJobGroup(name, "{} ticks {} to {}".format(*self._names(group)))
-            found = self._by_spark(group, plan, source, write)
+            found = self._by_spark(group, plan, source)
             result.stats["spark_jobs"] = len(context.statusTracker().getJobIdsForGroup(name))
             if not isinstance(found, Iterator):
                 return found
@@ -314,13 +327,10 @@ class TickExecutor:
         result.stats["apart"] = 1
         return [row for batch in write(records) for row in batch.to_pylist()]
 
-    def _by_spark(
-        self, group: TickGroup, plan: FanoutPlan, frame: DataFrame, write: partial[Records]
-    ) -> list[dict[str, Any]] | Records:
+    def _by_spark(self, group: TickGroup, plan: FanoutPlan, source: Source) -> list[dict[str, Any]] | Records:
         """The rows of the pass; or records, if one of them makes every read by Spark fail."""
         try:
-            rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
-            return [row.asDict() for row in rows]
+            return run_pass(self._spark, source, plan, self.tasks(group))
         except Exception as error:
             _sweep(plan)
             records = self._reader.read_apart(error, group.lower, group.upper)

@@ -14,14 +14,14 @@ from airflow_provider_mzshare.storage.writing.executor import MemberFailed, Tick
 from airflow_provider_mzshare.storage.writing.machine import short_reason
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from airflow_provider_mzshare.storage.writing.passes import Source
 
 
 def execute_one(
     executor: TickExecutor,
     group: TickGroup,
     member: Member,
-    read: Callable[[], DataFrame | None],
+    read: Callable[[], Source | None],
     diagnose: Callable[[Exception], MzShareError],
 ) -> Outcome:
     """Raises MemberFailed when it is the table's own fault. Any other error is not, and the ticks wait."""

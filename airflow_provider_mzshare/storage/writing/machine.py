@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 import tempfile
-from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.errors import JobFailed, MzShareError
 from airflow_provider_mzshare.storage.collections.faults import SparkLost, StorageFault, check_takes_files
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
-from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL
-from airflow_provider_mzshare.storage.fanout.writer import write_partition
+from airflow_provider_mzshare.storage.writing.passes import run_pass
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from airflow_provider_mzshare.storage.writing.passes import Source
 
 _EXCEPTION = re.compile(r"(?!pyspark\.|org\.apache\.spark\.)[\w.]+(Error|Exception|Exit)\b")
 SCRATCH = "Spark's scratch"
@@ -61,13 +61,12 @@ class Machine:
             raise SparkLost(f"{why}, and {fault.message}", hint=fault.hint) from fault
         raise JobFailed(why)
 
-    def check_pass(self, frame: DataFrame | None) -> None:
+    def check_pass(self, source: Source | None) -> None:
         """Run the same read without any table. Raise if that fails too: then the cause is shared by all tables."""
-        if frame is None:
+        if source is None:
             return
-        pass_over = partial(write_partition, plan_json=FanoutPlan(tick=0, members=()).to_json())
         try:
-            frame.mapInArrow(pass_over, RESULT_DDL).collect()
+            run_pass(self._spark, source, FanoutPlan(tick=0, members=()))
         except Exception as error:
             why = f"the pass over the records fails for every table: {short_reason(error)}"
             raise self.storage_fault(error) or JobFailed(why) from error

@@ -136,6 +136,9 @@ class LinesReader:
             "timestamp_seconds(offset) AS timestamp",
         )  # fmt: skip
 
+    def parts(self, lower: Position, upper: Position, tasks: int) -> None:
+        """Spark reads them."""
+
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         return None
 
