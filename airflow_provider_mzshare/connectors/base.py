@@ -35,6 +35,9 @@ class ReferenceInfo:
     :param keys: the columns that tell its rows apart; empty where there are none.
     :param partitions: which of the upstream's partitions carry it; empty is all of them, also those still to come.
     :param database: what may stand in front of its schema; None where nothing may.
+    :param text_only: columns that can only be read as text, each with its type upstream. Among ``columns`` too.
+    :param unfit: why no table can be made from it, as a clause; empty if one can.
+    :param remedy: what can be done about that.
     """
 
     namespace: str | None
@@ -43,6 +46,9 @@ class ReferenceInfo:
     keys: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
     database: str | None = None
+    text_only: tuple[tuple[str, str], ...] = ()
+    unfit: str = ""
+    remedy: str = ""
 
 
 class Described(Protocol):
