@@ -210,3 +210,51 @@ class Connector(Protocol):
     def records(self) -> Records:
         """For a check that reads the source again, apart from Spark."""
         ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an upstream that cannot be read twice has told since it was read last, to be written into its journal.
+
+    :param messages: with the schema of a journal's messages; their positions do not fall. May be none.
+    :param boundary: the upstream tells nothing below it any more, and a tick may end there; None: as before.
+    :param prologue: what these messages and all after them need to be decoded; None: what was told last. They begin a
+        segment.
+    """
+
+    messages: pa.RecordBatch
+    boundary: int | None = None
+    prologue: bytes | None = None
+
+
+class Feed(Protocol):
+    """An upstream's changes from a boundary on, once each. All that is told after the last boundary belongs to one
+    transaction, whose end is not told yet. For one thread, as a context."""
+
+    def read(self, seconds: float) -> Told | None:
+        """What came, as soon as there is some; None: nothing within so many seconds.
+
+        Raises ``UpstreamChanged`` where it can never go on, and a TransientError where a new feed may.
+        """
+        ...
+
+    def confirm(self, position: int) -> None:
+        """Everything below it is read by nobody any more: the upstream may forget it."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Feed: ...
+
+    def __exit__(self, *exc: Any) -> None: ...
+
+
+class RecordedConnector(Connector, Protocol):
+    """Of an upstream that cannot be read twice: the app beside it writes down what it tells."""
+
+    def feed(self, after: int | None) -> Feed:
+        """From the last boundary that was written down; None: nothing was, and the upstream is made ready for it.
+
+        Raises ``UpstreamChanged`` where it cannot tell everything from there on.
+        """
+        ...
