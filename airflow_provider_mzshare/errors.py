@@ -267,6 +267,16 @@ class UpstreamChanged(TerminalError):
         super().__init__(message, hint=hint)
 
 
+class SnapshotLost(TransientError):
+    """A snapshot of an upstream cannot be read to its end any more; nothing of it counts, and another one is taken."""
+
+    hint = "another snapshot is taken by itself; mzshare status shows its progress"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the snapshot of the tables upstream was lost: {problem}")
+
+
 # ── the tick protocol ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -18,6 +18,9 @@ JobId = NewType("JobId", str)
 BackfillId = NewType("BackfillId", str)
 """One backfill: tables that are brought up to a source's log together, by one app at a time."""
 
+SnapshotId = NewType("SnapshotId", str)
+"""One snapshot of an upstream's tables, from which tables of ours begin."""
+
 JournalId = NewType("JournalId", str)
 """What an upstream that cannot be read twice has said, written down. ``journal:`` and a random part, which is the name
 of its folder. The incarnation of a source is this, or ends in it: behind what tells who the upstream is."""
@@ -45,6 +48,10 @@ def new_job_id(kind: str) -> JobId:
 
 def new_backfill_id() -> BackfillId:
     return BackfillId(f"b-{secrets.token_hex(4)}")
+
+
+def new_snapshot_id() -> SnapshotId:
+    return SnapshotId(f"s-{secrets.token_hex(4)}")
 
 
 def journal_of(incarnation: str) -> JournalId | None:
