@@ -37,7 +37,9 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     place = PLACE
     is_recorded = True
     spark_settings = CHUNK_SETTINGS
-    executor_modules: ClassVar[tuple[str, ...]] = tuple(f"{_FOLDER}.{name}" for name in ("lsn", "place"))
+    executor_modules: ClassVar[tuple[str, ...]] = tuple(
+        f"{_FOLDER}.{name}" for name in ("lsn", "place", "relations", "decoding")
+    )
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
         return PostgresExportDetails(
