@@ -29,6 +29,7 @@ from airflow_provider_mzshare.core.ticklog.state import (
 )
 from airflow_provider_mzshare.errors import LogConflict
 
+
 @dataclass(frozen=True)
 class Landed:
     """The rows of a snapshot are in the table's collections.
