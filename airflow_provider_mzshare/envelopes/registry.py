@@ -13,8 +13,12 @@ ENVELOPES: Registry[Envelope] = Registry(
         "none": "airflow_provider_mzshare.envelopes.append:APPEND",
         "upsert": "airflow_provider_mzshare.envelopes.upsert:UPSERT",
         "debezium": "airflow_provider_mzshare.envelopes.debezium:DEBEZIUM",
+        "postgres": "airflow_provider_mzshare.envelopes.postgres:POSTGRES",
     },
 )
+
+_UNWRITTEN = frozenset({"postgres"})
+"""No statement says them: the kind of source decides."""
 
 
 def envelope_named(name: str) -> Envelope:
@@ -37,4 +41,4 @@ def sql_word(name: str) -> str:
 
 def envelope_words() -> list[str]:
     """All words that may follow ENVELOPE. No envelope is loaded: a statement mostly names none."""
-    return [sql_word(name) for name in ENVELOPES]
+    return [sql_word(name) for name in ENVELOPES if name not in _UNWRITTEN]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _HERE = "airflow_provider_mzshare.formats"
 NATIVE = "none"
 """The format of a table without FORMAT: the upstream has columns of its own."""
+_UNWRITTEN = frozenset({NATIVE, "postgres"})
+"""No statement says them: the kind of source decides."""
 
 FORMATS: Registry[Format] = Registry(
     "format",
@@ -26,6 +28,7 @@ FORMATS: Registry[Format] = Registry(
         "text": f"{_HERE}.text:TEXT",
         "bytes": f"{_HERE}.bytes:BYTES",
         NATIVE: f"{_HERE}.native:NATIVE",
+        "postgres": f"{_HERE}.postgres:POSTGRES",
     },
 )
 
@@ -48,8 +51,8 @@ def format_target(name: str) -> str:
 
 
 def sql_word(name: str) -> str | None:
-    """The word after FORMAT; None for the format that is used if FORMAT is left out."""
-    return None if name == NATIVE else name.upper()
+    """The word after FORMAT; None for the formats that are used if FORMAT is left out."""
+    return None if name in _UNWRITTEN else name.upper()
 
 
 def sql_words() -> tuple[str, ...]:
