@@ -36,6 +36,9 @@ class ReferenceInfo:
     :param keys: the columns that tell its rows apart; empty where there are none.
     :param partitions: which of the upstream's partitions carry it; empty is all of them, also those still to come.
     :param database: what may stand in front of its schema; None where nothing may.
+    :param text_only: columns that can only be read as text, each with its type upstream. Among ``columns`` too.
+    :param unfit: why no table can be made from it, as a clause; empty if one can.
+    :param remedy: what can be done about that.
     """
 
     namespace: str | None
@@ -44,6 +47,9 @@ class ReferenceInfo:
     keys: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
     database: str | None = None
+    text_only: tuple[tuple[str, str], ...] = ()
+    unfit: str = ""
+    remedy: str = ""
 
 
 class Described(Protocol):
@@ -270,6 +276,54 @@ class Connector(Protocol):
 
     def records(self) -> Records:
         """For a check that reads the source again, apart from Spark."""
+        ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an upstream that cannot be read twice has told since it was read last, to be written into its journal.
+
+    :param messages: with the schema of a journal's messages; their positions do not fall. May be none.
+    :param boundary: the upstream tells nothing below it any more, and a tick may end there; None: as before.
+    :param prologue: what these messages and all after them need to be decoded; None: what was told last. They begin a
+        segment.
+    """
+
+    messages: pa.RecordBatch
+    boundary: int | None = None
+    prologue: bytes | None = None
+
+
+class Feed(Protocol):
+    """An upstream's changes from a boundary on, once each. All that is told after the last boundary belongs to one
+    transaction, whose end is not told yet. For one thread, as a context."""
+
+    def read(self, seconds: float) -> Told | None:
+        """What came, as soon as there is some; None: nothing within so many seconds.
+
+        Raises ``UpstreamChanged`` where it can never go on, and a TransientError where a new feed may.
+        """
+        ...
+
+    def confirm(self, position: int) -> None:
+        """Everything below it is read by nobody any more: the upstream may forget it."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Feed: ...
+
+    def __exit__(self, *exc: Any) -> None: ...
+
+
+class RecordedConnector(Connector, Protocol):
+    """Of an upstream that cannot be read twice: the app beside it writes down what it tells."""
+
+    def feed(self, after: int | None) -> Feed:
+        """From the last boundary that was written down; None: nothing was, and the upstream is made ready for it.
+
+        Raises ``UpstreamChanged`` where it cannot tell everything from there on.
+        """
         ...
 
 
