@@ -43,6 +43,11 @@ class Member(Protocol):
         """The version of the row hash that its collections were created with."""
         ...
 
+    @property
+    def left_out(self) -> Snapshot | None:
+        """The snapshot that it has begun with, where what that has is left out of the ticks that are written next."""
+        ...
+
 
 class LeaseStore(Protocol):
     """A claim that can be taken, kept and given back."""

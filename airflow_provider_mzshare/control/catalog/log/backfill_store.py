@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import select, tuple_
 
@@ -75,7 +76,8 @@ class CatalogBackfillStore(BackfillStore):
             mine = backfill_rules.arriving(state, self._backfill_id)
             wanted = [(table_id, mine[table_id].generation) for table_id in table_ids if table_id in mine]
             at = open_tick(self._source_id) if tick is None else tick
-            return members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted), at)
+            found = members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted), at)
+            return [replace(one, left_out=snapshots.left_out(mine[one.table_id])) for one in found]
 
     def collections(self) -> Sequence[CollectionId]:
         return [name for member in self.members(self._mine()) for name in (member.data, member.errors)]
