@@ -16,6 +16,7 @@ ENVELOPES: Registry[Envelope] = Registry(
         "none": "airflow_provider_mzshare.envelopes.append:APPEND",
         "upsert": "airflow_provider_mzshare.envelopes.upsert:UPSERT",
         "debezium": "airflow_provider_mzshare.envelopes.debezium:DEBEZIUM",
+        "postgres": "airflow_provider_mzshare.envelopes.postgres:POSTGRES",
     },
 )
 

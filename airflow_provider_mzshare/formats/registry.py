@@ -28,6 +28,7 @@ FORMATS: Registry[Format] = Registry(
         "text": f"{_HERE}.text:TEXT",
         "bytes": f"{_HERE}.bytes:BYTES",
         NATIVE: f"{_HERE}.native:NATIVE",
+        "postgres": f"{_HERE}.postgres:POSTGRES",
     },
 )
 

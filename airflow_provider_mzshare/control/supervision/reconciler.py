@@ -45,8 +45,8 @@ from airflow_provider_mzshare.control.supervision.warehouse import (
     remove_folder,
     remove_journal,
 )
-from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.control.upstreams import release
+from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
 from airflow_provider_mzshare.errors import MzShareError, UnknownConnection
 from airflow_provider_mzshare.settings import Settings
 
