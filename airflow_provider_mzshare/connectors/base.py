@@ -327,6 +327,14 @@ class RecordedConnector(Connector, Protocol):
         ...
 
 
+class LeavingConnector(Connector, Protocol):
+    """Of a kind that is recorded: the upstream keeps something for the source until somebody takes that away."""
+
+    def release(self) -> str:
+        """Take away what is there for a source that was dropped, and say what that was; empty if there was nothing."""
+        ...
+
+
 class SnapshotConnector(Connector, Protocol):
     """Of a kind that is recorded: its log begins where somebody began to read it."""
 

@@ -6,6 +6,7 @@ from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Journals
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect, explained
 from airflow_provider_mzshare.connectors.postgres.identity import Identity
+from airflow_provider_mzshare.connectors.postgres.slot import drop, slot_name
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
 from airflow_provider_mzshare.core.ids import new_journal_id
@@ -27,6 +28,12 @@ class PostgresConnector:
 
     def upstream(self, *, timeout: float = REQUEST_SECONDS) -> PostgresUpstream:
         return PostgresUpstream(self._config, self._spec.publication, self._journal, self._store, timeout=timeout)
+
+    def release(self) -> str:
+        """Drop the slot, and end whoever reads it. No other slot is touched, however it is called."""
+        name = slot_name(self._journal)
+        with explained(self._config), connect(self._config, "drop slot") as session:
+            return f"replication slot {name}" if drop(session, name) else ""
 
     @staticmethod
     def reach(connection: Connection) -> str:
