@@ -5,11 +5,12 @@ Travels to Spark's executors with the connectors that read there, so nothing but
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -35,6 +36,9 @@ class ReferenceInfo:
     :param keys: the columns that tell its rows apart; empty where there are none.
     :param partitions: which of the upstream's partitions carry it; empty is all of them, also those still to come.
     :param database: what may stand in front of its schema; None where nothing may.
+    :param text_only: columns that can only be read as text, each with its type upstream. Among ``columns`` too.
+    :param unfit: why no table can be made from it, as a clause; empty if one can.
+    :param remedy: what can be done about that.
     """
 
     namespace: str | None
@@ -43,6 +47,9 @@ class ReferenceInfo:
     keys: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
     database: str | None = None
+    text_only: tuple[tuple[str, str], ...] = ()
+    unfit: str = ""
+    remedy: str = ""
 
 
 class Described(Protocol):
@@ -194,6 +201,72 @@ class Journals:
     warehouse: str = ""
 
 
+@dataclass(frozen=True)
+class SnapshotRange:
+    """The part of a reference that one task reads.
+
+    :param part: which part, in words of the connector. It travels to the executor.
+    :param rows: how many there are, roughly.
+    """
+
+    reference: str
+    part: str
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class SnapshotTaken:
+    """A snapshot of an upstream's tables, which can be read as long as its keeper lives.
+
+    :param p: a place of the log: whatever was committed before is in the snapshot.
+    :param h: another: whatever is in the snapshot was committed before. In between, ``seen`` tells.
+    :param seen: which transactions it has, as text in words of the connector: ``xmin:xmax:xip``.
+    :param ranges: each row of it is in exactly one of them.
+    """
+
+    p: int
+    h: int
+    seen: str
+    ranges: tuple[SnapshotRange, ...]
+
+
+class Keeper(Protocol):
+    """Holds a snapshot open. What was read counts only if, after all was read, it says that the snapshot is durable."""
+
+    @property
+    def taken(self) -> SnapshotTaken: ...
+
+    def check(self) -> None:
+        """Raise ``SnapshotLost`` unless it is still there."""
+        ...
+
+    def is_flushed(self) -> bool:
+        """Whether all that it has outlives a crash of the upstream. ``SnapshotLost`` if it is not there any more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+RangeReader = Callable[[str], "Iterator[pa.RecordBatch]"]
+"""Reads a part, as batches of rows of its reference with the operation ``r``. Travels to executors. ``SnapshotLost``
+where the snapshot is gone, or where the reference has another file than it had, since snapshots do not hide that."""
+
+
+class Snapshots(Protocol):
+    """An upstream whose tables hold what its log does not: all that was there before the log."""
+
+    def take(
+        self, references: Sequence[str], p: int, *, waits: Callable[[str], None], stop: Callable[[], bool]
+    ) -> Keeper | None:
+        """A snapshot that has all that was committed before ``p``; None if it was told to stop.
+
+        :param waits: told now and then what it waits for. :param stop: asked now and then.
+        """
+        ...
+
+    def range_reader(self, taken: SnapshotTaken) -> RangeReader: ...
+
+
 class Connector(Protocol):
     """One source's way to its upstream."""
 
@@ -252,3 +325,9 @@ class RecordedConnector(Connector, Protocol):
         Raises ``UpstreamChanged`` where it cannot tell everything from there on.
         """
         ...
+
+
+class SnapshotConnector(Connector, Protocol):
+    """Of a kind that is recorded: its log begins where somebody began to read it."""
+
+    def snapshots(self) -> Snapshots: ...

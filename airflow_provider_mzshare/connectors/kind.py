@@ -16,6 +16,7 @@ from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.registry import load
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Start, TableSpec
 
 S = TypeVar("S", bound=SourceSpec)
@@ -115,7 +116,11 @@ class ConnectorKind(Generic[S]):
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     has_columns: ClassVar[bool] = False
-    """Whether the upstream has columns of its own, so that no format decodes its records."""
+    """Whether the upstream has columns of its own, so that statements say no format and no envelope."""
+    own_format: ClassVar[str] = "none"
+    """The format that types the columns of an upstream that has its own."""
+    own_envelope: ClassVar[str] = DEFAULT_ENVELOPE
+    """What the records of such an upstream mean, where a statement says nothing: each is a row, or changes one."""
     metadata: ClassVar[tuple[str, ...]] = ("partition", "offset", "timestamp", "key")
     """What INCLUDE may name."""
 
@@ -124,7 +129,7 @@ class ConnectorKind(Generic[S]):
 
     @property
     def default_format(self) -> str:
-        return "none" if self.has_columns else "json"
+        return self.own_format if self.has_columns else "json"
 
     def start(self, spec: S) -> Start:
         """Where the source was asked to begin."""
@@ -161,6 +166,9 @@ class ConnectorKind(Generic[S]):
     is_journal: ClassVar[bool] = False
     """Whether its records are read from a journal: then its connector is made of a spec, an incarnation and the
     journals."""
+    is_recorded: ClassVar[bool] = False
+    """Whether the upstream cannot be read twice, so that what it says is first written down in a journal: then its
+    connector is made of a spec, a connection, an incarnation, which ends in the journal's id, and the journals."""
 
     def pushers(self, spec: S) -> int:
         """How many may push records into a source at the same time, each into a partition; 0: nobody pushes into it."""
@@ -172,7 +180,9 @@ class ConnectorKind(Generic[S]):
     def connect(
         self, spec: S, connection: Connection | None, incarnation: str | None, journals: Journals | None = None
     ) -> Connector:
-        others = (incarnation, journals) if self.is_journal else (connection, incarnation)
+        others: tuple[Any, ...] = (incarnation, journals) if self.is_journal else (connection, incarnation)
+        if self.is_recorded:
+            others = (connection, incarnation, journals)
         found: Connector = load(self.connector)(spec, *others)
         return found
 

@@ -1,0 +1,36 @@
+"""A Postgres source's way to its database, through its connection, and to the journal of what that has said."""
+
+from __future__ import annotations
+
+from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Journals
+from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect, explained
+from airflow_provider_mzshare.connectors.postgres.identity import Identity
+from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
+from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
+from airflow_provider_mzshare.core.ids import new_journal_id
+from airflow_provider_mzshare.core.journal.stores import JournalStore
+from airflow_provider_mzshare.errors import BadConnection
+
+
+class PostgresConnector:
+    """:param incarnation: of a source that is made already; a new one gets a journal that nobody has written to."""
+
+    def __init__(
+        self, spec: PostgresSpec, connection: Connection | None, incarnation: str | None, journals: Journals | None
+    ) -> None:
+        if connection is None:
+            raise BadConnection(f"the source of publication {spec.publication!r} has no connection")
+        self._spec, self._config, self._journals = spec, PostgresConfig.from_connection(connection), journals
+        self._journal = Identity.read(incarnation).journal if incarnation else new_journal_id()
+        self._store: JournalStore | None = journals.open(self._journal) if journals else None
+
+    def upstream(self, *, timeout: float = REQUEST_SECONDS) -> PostgresUpstream:
+        return PostgresUpstream(self._config, self._spec.publication, self._journal, self._store, timeout=timeout)
+
+    @staticmethod
+    def reach(connection: Connection) -> str:
+        config = PostgresConfig.from_connection(connection)
+        with explained(config), connect(config, "doctor") as session:
+            version = session.info.server_version
+            return f"Postgres {version // 10000}.{version % 10000} at {config.where} answers: {config.database!r}"
