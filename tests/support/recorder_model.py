@@ -102,6 +102,10 @@ class Recorder:
     frozen: bool = False
 
 
+class Stalled(Exception):
+    """The upstream has forgotten what was not read."""
+
+
 @dataclass
 class Mine:
     holder: Holder
@@ -126,6 +130,8 @@ class Model:
         self.needed = 100
         """By a backfill."""
         self.counts: Counter[str] = Counter()
+        self.strangers, self.is_stalled = self.random.random() < 0.1, False
+        """Somebody else may tell the upstream what to forget: then nothing is skipped, the source stands still."""
 
     def run(self) -> None:
         for _ in range(STEPS):
@@ -155,6 +161,8 @@ class Model:
         elif chance < 0.983:
             self.recorders.clear()
             self.disk.cut_power()
+        elif chance < 0.985 and self.strangers:
+            self.upstream.confirmed = self.upstream.end
         else:
             self._trim()
 
@@ -172,7 +180,9 @@ class Model:
         for _ in range(400):
             with suppress(StopIteration):
                 next(steps)
-        self._tick(whole=True)
+        self._tick()
+        if self.is_stalled:
+            return
         if self.uppers[-1] < self.upstream.end:
             raise Violation(f"nothing is read beyond {self.uppers[-1]}, and the upstream ends at {self.upstream.end}")
         self._compare(100 if not self.catalog.states[0].begin else self.uppers[-2], self.uppers[-1])
@@ -187,7 +197,7 @@ class Model:
                 self.counts["reconnected"] += 1
         except Fenced:
             self.counts["fenced"] += 1
-        except LeaseTaken:
+        except (LeaseTaken, Stalled):
             pass
         except (BadAnnouncement, JournalBehind, AnnouncedOtherwise) as error:
             raise Violation(str(error)) from error
@@ -212,6 +222,9 @@ class Model:
     def _open(self, mine: Mine) -> Iterator[tuple[str, int]]:
         begin = 100 if mine.boundary is None else mine.boundary
         if self.upstream.confirmed > begin and self.mutant is not Mutant.SKIPPED_UNSEEN:
+            if self.strangers:
+                self.is_stalled = True
+                raise Stalled
             raise Violation(f"the upstream has forgotten what is below {self.upstream.confirmed}, and {begin} is needed")
         return self.upstream.tell(begin)
 
@@ -271,7 +284,7 @@ class Model:
 
     # ── ticks, backfills, retention ───────────────────────────────────────────────────────────────────────────────────
 
-    def _tick(self, *, whole: bool = False) -> None:
+    def _tick(self) -> None:
         newest = self.catalog.states[0].segment
         if newest is None or newest.boundary is None:
             return

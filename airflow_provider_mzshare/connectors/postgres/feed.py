@@ -22,10 +22,10 @@ from psycopg.pq import ExecStatus
 from airflow_provider_mzshare.connectors.base import Told
 from airflow_provider_mzshare.connectors.postgres import checks, slot
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect, explain, explained
-from airflow_provider_mzshare.connectors.postgres.identity import Identity
 from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn, show_lsn
 from airflow_provider_mzshare.connectors.postgres.pgoutput import CHANGES, Group, Relation
 from airflow_provider_mzshare.connectors.postgres.text_form import TEXT_FORM
+from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.errors import MzShareError, ReferenceMissing, TransientError, UpstreamChanged
 
 log = logging.getLogger(__name__)
@@ -158,14 +158,13 @@ class PostgresFeed:
 
     def _has_some(self, now: float) -> bool:
         if self._group.frames or self._group.boundary is not None or self._told is None:
-            return True
+            return True  # At first, where it begins: below that, nothing will come.
         return not self._group.is_open and self._idle > self._told and now >= self._idle_at + IDLE_SECONDS
 
     def _take(self) -> Told:
         boundary = self._group.boundary
-        if not self._group.is_open and self._idle > max(boundary or 0, self._told or 0):
-            boundary = self._idle
-        elif boundary is None and self._told is None:
+        is_idle = not self._group.is_open and self._idle > max(boundary or 0, self._told or 0)
+        if is_idle or (boundary is None and self._told is None):
             boundary = self._idle
         messages, prologue = self._group.take()
         if boundary is not None:
@@ -255,13 +254,18 @@ class _Explained:
 
 
 def open_feed(
-    config: PostgresConfig, identity: Identity, publication: str, after: int | None, relations: tuple[Relation, ...]
+    config: PostgresConfig,
+    journal: JournalId,
+    publication: str,
+    after: int | None,
+    relations: tuple[Relation, ...] = (),
 ) -> PostgresFeed:
     """Look whether the server still has everything from the last boundary on, and begin there.
 
     :param after: the last boundary; None: nothing was ever read, and the slot is made.
+    :param relations: as an earlier feed knew them.
     """
-    name = slot.slot_name(identity.journal)
+    name = slot.slot_name(journal)
     with explained(config), connect(config, "checks", timeout=0 if after is None else 30) as session:
         _check_publication(session, publication)
         found = slot.look(session, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
-from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, ConnectorKind
+from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, SEGMENT_MODULES, ConnectorKind
 from airflow_provider_mzshare.connectors.postgres.place import PLACE
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresExportDetails, PostgresSpec
 from airflow_provider_mzshare.core.options import Option

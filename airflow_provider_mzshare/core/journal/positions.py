@@ -1,4 +1,4 @@
-"""Which messages of a journal lie in a range of the upstream's own positions: said by its segments, without their bytes.
+"""Which messages of a journal lie in a range of the upstream's own positions, as its segments say, without their bytes.
 
 An epoch is one connection to the upstream. It is told whole transactions in the order of their positions, so positions
 never fall within an epoch, and what it announced beyond its last boundary is the beginning of one transaction. The next
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from airflow_provider_mzshare.core.journal.state import Segment
 
@@ -46,5 +47,4 @@ def _ends(segments: Sequence[Segment]) -> Mapping[int, int]:
 
     Every segment carries the last boundary that was announced before it, so an epoch's last segment has the epoch's.
     """
-    pairs = zip(segments, segments[1:], strict=False)
-    return {one.epoch: one.boundary or 0 for one, after in pairs if one.epoch != after.epoch}
+    return {one.epoch: one.boundary or 0 for one, after in pairwise(segments) if one.epoch != after.epoch}
