@@ -176,6 +176,9 @@ class ConnectorKind(Generic[S]):
     """Whether the upstream cannot be read twice, so that what it says is first written down in a journal: then its
     connector is made of a spec, a connection, an incarnation, which ends in the journal's id, and the journals."""
 
+    leaves: ClassVar[str] = ""
+    """What the upstream keeps for a source that was dropped, until a reconciler has taken it away."""
+
     def pushers(self, spec: S) -> int:
         """How many may push records into a source at the same time, each into a partition; 0: nobody pushes into it."""
         return 0

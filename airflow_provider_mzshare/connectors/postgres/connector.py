@@ -12,6 +12,7 @@ from airflow_provider_mzshare.connectors.postgres.identity import Identity
 from airflow_provider_mzshare.connectors.postgres.ranges import Ranges
 from airflow_provider_mzshare.connectors.postgres.reader import PostgresReader
 from airflow_provider_mzshare.connectors.postgres.records import PostgresRecords
+from airflow_provider_mzshare.connectors.postgres.slot import drop, slot_name
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
 from airflow_provider_mzshare.core.ids import new_journal_id
@@ -54,6 +55,12 @@ class PostgresConnector:
 
     def _ranges(self) -> Ranges:
         return Ranges(self.journal, self._journals.warehouse if self._journals else "")
+
+    def release(self) -> str:
+        """Drop the slot, and end whoever reads it. No other slot is touched, however it is called."""
+        name = slot_name(self._journal)
+        with explained(self._config), connect(self._config, "drop slot") as session:
+            return f"replication slot {name}" if drop(session, name) else ""
 
     @staticmethod
     def reach(connection: Connection) -> str:

@@ -28,6 +28,7 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     words = "POSTGRES"
     takes_connection = True
     options = (PUBLICATION,)
+    relation = "tables"
     has_columns = True
     own_format = "postgres"
     own_envelope = "postgres"
@@ -36,8 +37,12 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     packages = ("psycopg",)
     place = PLACE
     is_recorded = True
+    leaves = "its replication slot"
     spark_settings = CHUNK_SETTINGS
-    executor_modules: ClassVar[tuple[str, ...]] = tuple(f"{_FOLDER}.{name}" for name in ("lsn", "place"))
+    executor_modules: ClassVar[tuple[str, ...]] = (
+        *SEGMENT_MODULES,
+        *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "decoding", "lsn", "place", "relations")),
+    )
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
         return PostgresExportDetails(

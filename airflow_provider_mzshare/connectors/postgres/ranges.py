@@ -37,7 +37,8 @@ class Ranges:
         first, last = lower[LANE], upper[LANE]
         if first >= last:
             return []
-        self._check(first, last)
+        check_reach(self._store, last)
+        check_begin(self._store, first)
         return self.of(slices(self._store.positioned(PARTITION, first, last), first, last))
 
     def of(self, found: list[Slice]) -> list[Part]:
@@ -72,33 +73,39 @@ class Ranges:
             self._marks[path] = known
         return [mark for mark in known[2] if one.lower < mark.position <= one.upper]
 
-    def _check(self, first: int, last: int) -> None:
-        reached = boundary_of(self._store)
-        if reached is None or reached < last:
-            raise UpstreamChanged(
-                "journal_behind",
-                f"changes up to {show_lsn(last)} were read, but the catalog knows only those up to "
-                f"{show_lsn(reached or 0)}: it was restored from an old copy",
-                hint="restore a newer backup of the catalog; or DROP SOURCE … CASCADE and create it again",
-            )
-        check_begin(self._store, first)
-
 
 def boundary_of(store: JournalStore) -> int | None:
     """The last one that is announced."""
     return next((state.segment.boundary for state in store.partitions() if state.segment is not None), None)
 
 
-def check_begin(store: JournalStore, lower: int) -> None:
-    """Raise unless all from a position on is there."""
+def oldest_of(store: JournalStore) -> int | None:
+    """The position of its first message, if there is one."""
     begin = next((state.begin for state in store.partitions()), 0)
-    if not begin:
-        return
-    oldest = [one for one in store.segments(PARTITION, begin, begin + 1, limit=1) if one.low is not None]
-    if not oldest or (oldest[0].low or 0) >= lower:
+    found = store.segments(PARTITION, begin, begin + 1, limit=1)
+    return found[0].low if found else None
+
+
+def check_reach(store: JournalStore, upper: int) -> None:
+    """Raise if changes were read that the journal does not know."""
+    reached = boundary_of(store)
+    if reached is not None and reached < upper:
         raise UpstreamChanged(
-            GONE, f"the next change to read is at {show_lsn(lower)}, and the journal does not have it any more"
+            "journal_behind",
+            f"changes up to {show_lsn(upper)} were read, but the catalog knows only those up to {show_lsn(reached)}: it "
+            "was restored from an old copy",
+            hint="restore a newer backup of the catalog; or DROP SOURCE … CASCADE and create it again",
         )
+
+
+def check_begin(store: JournalStore, lower: int) -> None:
+    """Raise unless all from a position on is there: nothing was removed, or what is left begins below it."""
+    if next((state.begin for state in store.partitions()), 0):
+        oldest = oldest_of(store)
+        if oldest is None or oldest >= lower:
+            raise UpstreamChanged(
+                GONE, f"the next change to read is at {show_lsn(lower)}, and the journal does not have it any more"
+            )
 
 
 class Boundaries:

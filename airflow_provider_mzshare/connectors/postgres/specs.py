@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal
 
+from airflow_provider_mzshare.connectors.postgres.relations import type_mark
 from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Spec
 
 Identifying = Literal["d", "i", "f", "n"]
@@ -46,3 +48,8 @@ class PostgresExportDetails(ExportDetails):
     def stream_reference(self) -> str:
         """How the rows of the stream name their table."""
         return str(self.oid)
+
+    def stream_columns(self, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (column.name, type_mark(column.oid, column.mod)) for column in self.columns if column.name in names
+        )

@@ -16,7 +16,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed, arriving, check_backfill
 from airflow_provider_mzshare.core.ticklog.rules import stalled
 from airflow_provider_mzshare.core.ticklog.state import (
@@ -29,8 +28,6 @@ from airflow_provider_mzshare.core.ticklog.state import (
     Tick,
 )
 from airflow_provider_mzshare.errors import LogConflict
-
-_ORIGIN = Position()
 
 
 @dataclass(frozen=True)
@@ -55,16 +52,10 @@ def awaiting(state: SourceState, backfill_id: BackfillId) -> dict[ItemId, TableS
 def base_tick(state: SourceState) -> Tick | None:
     """The tick after which a snapshot that is taken now is followed; None where there is none yet.
 
-    A tick that is minted and not committed is no obstacle: it is followed, as its range is final. Where the log has not
-    come to any place of the upstream, nobody reads that yet: what is committed now may be in no log.
+    A tick that is minted and not committed is no obstacle: it is followed, as its range is final. As long as the log is
+    at its start nobody need be reading the upstream: what is committed now may be in no log.
     """
-    return state.last if state.last is not None and state.last.upper != _ORIGIN else None
-
-
-def wants_tick(state: SourceState) -> bool:
-    """Does a table wait for the first tick? It need not have anything in it."""
-    is_free = state.status == "active" and not state.pending
-    return is_free and base_tick(state) is None and any(t.awaits_snapshot for t in arriving(state).values())
+    return state.last if state.last is not None and state.last.upper != state.start else None
 
 
 def taking(
