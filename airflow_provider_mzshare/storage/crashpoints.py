@@ -54,6 +54,10 @@ COMPACTION_LABELS = ("compaction_written", "compaction_put")
 JOURNAL_LABELS = ("segment_begun", "segment_written", "segment_flushed", "announced")
 """What a writer of a journal passes: its file made; messages in it; durable; announced, and not acknowledged yet."""
 
+RECORDER_LABELS = ("recorder_claimed", "feed_opened", *JOURNAL_LABELS, "boundary_announced", "confirmed")
+"""What a recorder passes beside a writer's: the journal's partition claimed, the upstream's stream begun, a boundary
+announced that no message came with, and the upstream told what it may forget."""
+
 VARIABLE = "MZSHARE_CRASH"
 
 _passed: Counter[str] = Counter()
