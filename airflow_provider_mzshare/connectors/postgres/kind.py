@@ -41,7 +41,10 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     spark_settings = CHUNK_SETTINGS
     executor_modules: ClassVar[tuple[str, ...]] = (
         *SEGMENT_MODULES,
-        *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "decoding", "lsn", "place", "relations")),
+        *(
+            f"{_FOLDER}.{name}"
+            for name in ("batches", "datasource", "decoding", "lsn", "place", "relations", "snapshot_parts")
+        ),
     )
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
