@@ -20,7 +20,7 @@ def _journals(d: Dialect) -> str:
     )
     found = (
         f'SELECT o.id, p.partition, p."begin", p."end", p.segments, p.size, p.lease_job, ({oldest}) AS oldest, '
-        f"({newest}) AS newest FROM journal_partitions AS p JOIN sources AS o ON o.incarnation LIKE '%' || p.journal "
+        f"({newest}) AS newest FROM journal_partitions AS p JOIN sources AS o ON replace(o.incarnation, p.journal, '') <> o.incarnation "
         "WHERE o.status <> 'dropped'"
     )
     return (
