@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -316,8 +316,14 @@ class Feed(Protocol):
     def __exit__(self, *exc: Any) -> None: ...
 
 
+@runtime_checkable
 class RecordedConnector(Connector, Protocol):
     """Of an upstream that cannot be read twice: the app beside it writes down what it tells."""
+
+    @property
+    def journal(self) -> JournalStore:
+        """Where it is written down."""
+        ...
 
     def feed(self, after: int | None) -> Feed:
         """From the last boundary that was written down; None: nothing was, and the upstream is made ready for it.

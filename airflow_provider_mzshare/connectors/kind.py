@@ -24,6 +24,12 @@ S = TypeVar("S", bound=SourceSpec)
 CHUNK_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
 """Without this, Spark only counts cells, and would give thousands of chunks of rows at once."""
 
+SEGMENT_MODULES = (
+    *(f"airflow_provider_mzshare.journal.{n}" for n in ("blocks", "files", "index", "messages", "parts", "reading")),
+    "airflow_provider_mzshare.connectors.segment_source",
+)
+"""Modules that executors need to read from the segments of a journal."""
+
 Clause = Literal["FORMAT", "INCLUDE", "ENVELOPE", "FOR", "a column list"]
 """A clause of old syntax on a source."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
-from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, ConnectorKind
+from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, SEGMENT_MODULES, ConnectorKind
 from airflow_provider_mzshare.connectors.postgres.place import PLACE
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresExportDetails, PostgresSpec
 from airflow_provider_mzshare.core.options import Option
@@ -39,8 +39,9 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     is_recorded = True
     leaves = "its replication slot"
     spark_settings = CHUNK_SETTINGS
-    executor_modules: ClassVar[tuple[str, ...]] = tuple(
-        f"{_FOLDER}.{name}" for name in ("decoding", "lsn", "place", "relations")
+    executor_modules: ClassVar[tuple[str, ...]] = (
+        *SEGMENT_MODULES,
+        *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "decoding", "lsn", "place", "relations")),
     )
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
