@@ -109,7 +109,11 @@ def _read_extra(connection: Connection) -> tuple[dict[str, str], tuple[str, ...]
 
 
 def connect(
-    config: PostgresConfig, purpose: str = "", *, timeout: float = REQUEST_SECONDS, replication: bool = False,
+    config: PostgresConfig,
+    purpose: str = "",
+    *,
+    timeout: float = REQUEST_SECONDS,
+    replication: bool = False,
     settings: Mapping[str, str] = {},
 ) -> psycopg.Connection[Any]:
     """A connection in autocommit.
