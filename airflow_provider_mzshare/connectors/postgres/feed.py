@@ -292,8 +292,8 @@ def _check_reach(session: psycopg.Connection[Any], found: slot.Slot, after: int)
     if (end := read_lsn(str(row[0]))) < after:
         raise UpstreamChanged(
             "upstream_behind",
-            f"the server's log ends at {show_lsn(end)}, and the source has read up to {show_lsn(after)}: the server was "
-            "restored from an old copy",
+            f"the server's log ends at {show_lsn(end)}, and the source has read up to {show_lsn(after)}: the server "
+            "was restored from an old copy",
         )
 
 
