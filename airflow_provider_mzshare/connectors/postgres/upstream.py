@@ -9,12 +9,12 @@ from typing import Any
 from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Inspection, ReferenceInfo
 from airflow_provider_mzshare.connectors.postgres import checks, offers
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig
-from airflow_provider_mzshare.connectors.postgres.identity import Identity
+from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot_name
 from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn
 from airflow_provider_mzshare.connectors.postgres.place import LANE
 from airflow_provider_mzshare.connectors.postgres.ranges import boundary_of, check_begin, check_reach, oldest_of
 from airflow_provider_mzshare.connectors.postgres.session import Session
-from airflow_provider_mzshare.connectors.postgres.slot import look, slot_name
+from airflow_provider_mzshare.connectors.postgres.slot import look
 from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.positions import Position
