@@ -109,7 +109,11 @@ def _read_extra(connection: Connection) -> tuple[dict[str, str], tuple[str, ...]
 
 
 def connect(
-    config: PostgresConfig, purpose: str = "", *, timeout: float = REQUEST_SECONDS, replication: bool = False,
+    config: PostgresConfig,
+    purpose: str = "",
+    *,
+    timeout: float = REQUEST_SECONDS,
+    replication: bool = False,
     settings: Mapping[str, str] = {},
 ) -> psycopg.Connection[Any]:
     """A connection in autocommit.
@@ -146,7 +150,8 @@ def explain(config: PostgresConfig, error: psycopg.Error) -> MzShareError:
     """An error of ours for one of the driver's."""
     text = config.redact(" ".join(str(error).split()))
     who = f"user {config.user!r}" if config.user else f"connection {config.name!r}"
-    if isinstance(error, _CREDENTIALS) or any(words in text for words in _REFUSALS):
+    no_role = error.sqlstate is None and f'role "{config.user}" does not exist' in text
+    if no_role or isinstance(error, _CREDENTIALS) or any(words in text for words in _REFUSALS):
         return NotAuthorized(
             f"Postgres at {config.where} refused the credentials of connection {config.name!r}: {text}",
             hint="correct its login and password, and pg_hba.conf on the server",
