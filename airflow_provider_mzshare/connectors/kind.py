@@ -179,6 +179,10 @@ class ConnectorKind(Generic[S]):
     leaves: ClassVar[str] = ""
     """What the upstream keeps for a source that was dropped, until a reconciler has taken it away."""
 
+    def left(self, incarnation: str) -> str:
+        """What that is called there."""
+        return self.leaves
+
     def pushers(self, spec: S) -> int:
         """How many may push records into a source at the same time, each into a partition; 0: nobody pushes into it."""
         return 0

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_mzshare.core.arrow_types import arrow_type
-from airflow_provider_mzshare.core.schema import numeric_parts
+from airflow_provider_mzshare.core.schema import MAX_PRECISION, numeric_parts
 from airflow_provider_mzshare.formats.base import Column, Errors
 from airflow_provider_mzshare.formats.columns import convert_in_parts, exact_decimal, in_known_years, json_text
 from airflow_provider_mzshare.formats.jsontext import BadValue, JsonParser
@@ -70,8 +70,10 @@ def _bulk(type_name: str, arrow: pa.DataType) -> Callable[[Any], pa.Array]:
         return partial(_bulk_whole, arrow)
     if pa.types.is_floating(arrow):
         return partial(_bulk_floats, arrow)
+    if pa.types.is_decimal(arrow):
+        return partial(_bulk_decimals, arrow)
     others = {"boolean": _bulk_booleans, "bytea": _bulk_bytes, "jsonb": _bulk_json}
-    return others.get(type_name) or (lambda texts: texts.cast(arrow))
+    return others[type_name]
 
 
 def _bulk_whole(arrow: pa.DataType, texts: pa.Array) -> pa.Array:
@@ -89,6 +91,15 @@ def _bulk_floats(arrow: pa.DataType, texts: pa.Array) -> pa.Array:
         if pc.all(pc.is_in(odd, pa.array(list(_NOT_FINITE)))).as_py() is False:
             raise BadValue
     return column
+
+
+def _bulk_decimals(arrow: pa.DataType, texts: pa.Array) -> pa.Array:
+    """Arrow takes numbers beyond 128 bits for others, so longer texts are left to the way one by one."""
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) > MAX_PRECISION:
+        raise BadValue
+    if pc.any(pc.match_substring(texts, "e", ignore_case=True)).as_py():
+        raise BadValue
+    return texts.cast(arrow)
 
 
 def _bulk_booleans(texts: pa.Array) -> pa.Array:
@@ -158,7 +169,7 @@ def _one_boolean(text: str) -> bool:
 
 def _one_whole(type_name: str, bound: int, text: str) -> int:
     if not re.fullmatch("-?[0-9]+", text):
-        raise BadValue(f"not a {type_name}")
+        raise BadValue(f"no {type_name}")
     if len(text) > 20 or not -bound <= int(text) < bound:
         raise BadValue(f"out of range for {type_name}")
     return int(text)
@@ -168,7 +179,7 @@ def _one_float(type_name: str, arrow: pa.DataType, text: str) -> float:
     if text in _NOT_FINITE:
         return _NOT_FINITE[text]
     if not _NUMBER.fullmatch(text):
-        raise BadValue(f"not a {type_name}")
+        raise BadValue(f"no {type_name}")
     number: float = pa.array([text]).cast(arrow)[0].as_py()
     if math.isinf(number):
         raise BadValue(f"out of range for {type_name}")
@@ -179,7 +190,7 @@ def _one_decimal(type_name: str, precision: int, scale: int, text: str) -> Any:
     if text in _NOT_FINITE:
         raise BadValue(f"NaN or infinite, which {type_name} cannot be")
     if not _NUMBER.fullmatch(text):
-        raise BadValue(f"not a {type_name}")
+        raise BadValue(f"no {type_name}")
     return exact_decimal(type_name, precision, scale, text)
 
 
@@ -194,7 +205,7 @@ def _one_time(type_name: str, text: str) -> Any:
         raise BadValue(f"infinite, which no {type_name} is here")
     match = _PATTERNS[type_name].fullmatch(text)
     if match is None:
-        raise BadValue(f"not a {type_name}")
+        raise BadValue(f"no {type_name}")
     year, month, day, *clock, before_christ = match.groups()
     if before_christ or not 1 <= int(year) <= 9999:
         raise BadValue(_YEARS)

@@ -51,9 +51,7 @@ def marks(path: str, first: int, length: int, lower: int) -> list[Mark]:
         ]
 
 
-def _blocks(
-    segment: OpenSegment, path: str, first: int, length: int, position: int
-) -> Iterator[tuple[int, Block]]:
+def _blocks(segment: OpenSegment, path: str, first: int, length: int, position: int) -> Iterator[tuple[int, Block]]:
     """Where each block begins, from one on before which all is below ``position``."""
     at, offset = _indexed(segment, path, length, position) or (segment.header(segment.look).size, first)
     while at < length:

@@ -114,10 +114,16 @@ def _statement(connection: psycopg.Connection[Any], chance: random.Random) -> No
     statement: str
     statement, values = chance.choice(
         [
-            ("INSERT INTO keyed VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE SET n = excluded.n", (key, number, note)),
+            (
+                "INSERT INTO keyed VALUES (%s, %s, %s) ON CONFLICT (id) DO UPDATE SET n = excluded.n",
+                (key, number, note),
+            ),
             ("UPDATE keyed SET n = n + 1 WHERE id = %s", (key,)),
             ("DELETE FROM keyed WHERE id = %s", (key,)),
-            ("UPDATE keyed SET id = %s WHERE id = %s AND NOT EXISTS (SELECT FROM keyed WHERE id = %s)", (other, key, other)),
+            (
+                "UPDATE keyed SET id = %s WHERE id = %s AND NOT EXISTS (SELECT FROM keyed WHERE id = %s)",
+                (other, key, other),
+            ),
             ("INSERT INTO bag VALUES (%s, %s)", (number % 5, note)),
             ("UPDATE bag SET n = n + 1 WHERE ctid = (SELECT ctid FROM bag WHERE note = %s LIMIT 1)", (note,)),
             ("DELETE FROM bag WHERE ctid = (SELECT ctid FROM bag WHERE note = %s ORDER BY n LIMIT 1)", (note,)),

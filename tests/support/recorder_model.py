@@ -225,7 +225,9 @@ class Model:
             if self.strangers:
                 self.is_stalled = True
                 raise Stalled
-            raise Violation(f"the upstream has forgotten what is below {self.upstream.confirmed}, and {begin} is needed")
+            raise Violation(
+                f"the upstream has forgotten what is below {self.upstream.confirmed}, and {begin} is needed"
+            )
         return self.upstream.tell(begin)
 
     def _group(self, mine: Mine, told: Iterator[tuple[str, int]]) -> tuple[list[int], int | None]:

@@ -150,7 +150,8 @@ def explain(config: PostgresConfig, error: psycopg.Error) -> MzShareError:
     """An error of ours for one of the driver's."""
     text = config.redact(" ".join(str(error).split()))
     who = f"user {config.user!r}" if config.user else f"connection {config.name!r}"
-    if isinstance(error, _CREDENTIALS) or any(words in text for words in _REFUSALS):
+    no_role = error.sqlstate is None and f'role "{config.user}" does not exist' in text
+    if no_role or isinstance(error, _CREDENTIALS) or any(words in text for words in _REFUSALS):
         return NotAuthorized(
             f"Postgres at {config.where} refused the credentials of connection {config.name!r}: {text}",
             hint="correct its login and password, and pg_hba.conf on the server",

@@ -8,11 +8,11 @@ from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Journals
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect, explained
 from airflow_provider_mzshare.connectors.postgres.feed import PostgresFeed, open_feed
-from airflow_provider_mzshare.connectors.postgres.identity import Identity
+from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot_name
 from airflow_provider_mzshare.connectors.postgres.ranges import Ranges
 from airflow_provider_mzshare.connectors.postgres.reader import PostgresReader
 from airflow_provider_mzshare.connectors.postgres.records import PostgresRecords
-from airflow_provider_mzshare.connectors.postgres.slot import drop, slot_name
+from airflow_provider_mzshare.connectors.postgres.slot import drop
 from airflow_provider_mzshare.connectors.postgres.snapshot import PostgresSnapshots
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream

@@ -22,6 +22,7 @@ from psycopg.pq import ExecStatus
 from airflow_provider_mzshare.connectors.base import Told
 from airflow_provider_mzshare.connectors.postgres import checks, slot
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect, explain, explained
+from airflow_provider_mzshare.connectors.postgres.identity import slot_name
 from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn, show_lsn
 from airflow_provider_mzshare.connectors.postgres.pgoutput import CHANGES, Group, Relation
 from airflow_provider_mzshare.connectors.postgres.text_form import TEXT_FORM
@@ -232,7 +233,8 @@ class PostgresFeed:
         if isinstance(error, pg.ObjectInUse):
             return SlotBusy(f"replication slot {self._slot!r} is in use: {text}", hint="wait, or end who reads it")
         if isinstance(error, pg.UndefinedObject):
-            what = "slot_missing" if "slot" in text else "publication_missing"
+            of_slot = "replication slot" in (error.diag.message_primary or text)
+            what = "slot_missing" if of_slot else "publication_missing"
             return UpstreamChanged(what, f"Postgres at {self._config.where} cannot go on: {text}")
         if isinstance(error, pg.ObjectNotInPrerequisiteState) and "slot" in text:
             return UpstreamChanged("slot_lost", f"replication slot {self._slot!r} cannot be read any more: {text}")
@@ -265,7 +267,7 @@ def open_feed(
     :param after: the last boundary; None: nothing was ever read, and the slot is made.
     :param relations: as an earlier feed knew them.
     """
-    name = slot.slot_name(journal)
+    name = slot_name(journal)
     with explained(config), connect(config, "checks", timeout=0 if after is None else 30) as session:
         _check_publication(session, publication)
         found = slot.look(session, name)
@@ -292,8 +294,8 @@ def _check_reach(session: psycopg.Connection[Any], found: slot.Slot, after: int)
     if (end := read_lsn(str(row[0]))) < after:
         raise UpstreamChanged(
             "upstream_behind",
-            f"the server's log ends at {show_lsn(end)}, and the source has read up to {show_lsn(after)}: the server was "
-            "restored from an old copy",
+            f"the server's log ends at {show_lsn(end)}, and the source has read up to {show_lsn(after)}: the server "
+            "was restored from an old copy",
         )
 
 

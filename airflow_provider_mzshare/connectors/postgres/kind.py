@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, SEGMENT_MODULES, ConnectorKind
+from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot_name
 from airflow_provider_mzshare.connectors.postgres.place import PLACE
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresExportDetails, PostgresSpec
 from airflow_provider_mzshare.core.options import Option
@@ -46,6 +47,9 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
             for name in ("batches", "datasource", "decoding", "lsn", "place", "relations", "snapshot_parts")
         ),
     )
+
+    def left(self, incarnation: str) -> str:
+        return f"replication slot {slot_name(Identity.read(incarnation).journal)}"
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
         return PostgresExportDetails(

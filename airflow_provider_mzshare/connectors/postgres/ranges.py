@@ -92,8 +92,8 @@ def check_reach(store: JournalStore, upper: int) -> None:
     if reached is not None and reached < upper:
         raise UpstreamChanged(
             "journal_behind",
-            f"changes up to {show_lsn(upper)} were read, but the catalog knows only those up to {show_lsn(reached)}: it "
-            "was restored from an old copy",
+            f"changes up to {show_lsn(upper)} were read, but the catalog knows only those up to {show_lsn(reached)}: "
+            "it was restored from an old copy",
             hint="restore a newer backup of the catalog; or DROP SOURCE … CASCADE and create it again",
         )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
@@ -235,7 +236,7 @@ class Reconciler:
         try:
             return release(self._connections, source.spec, source.incarnation)
         except UnknownConnection as error:
-            return f"but not what its upstream keeps for it: {error.message}"
+            return f"but not {kind_of(source.spec).left(source.incarnation)}: {error.message}"
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

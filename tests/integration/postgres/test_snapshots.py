@@ -3,7 +3,6 @@ stream. That a snapshot and the rest of the stream give the end is no proof: nea
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from airflow_provider_mzshare.connectors.base import Keeper
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig
 from airflow_provider_mzshare.connectors.postgres.snapshot import PostgresSnapshots
-from airflow_provider_mzshare.errors import SnapshotLost, UpstreamChanged
+from airflow_provider_mzshare.errors import SnapshotLost
 from tests.support.postgres import OWNER, Postgres
 from tests.support.postgres_writers import (
     PUBLICATION,

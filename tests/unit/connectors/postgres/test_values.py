@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_mzshare.connectors.postgres import slot
-from airflow_provider_mzshare.connectors.postgres.identity import Identity
+from airflow_provider_mzshare.connectors.postgres.identity import Identity, journal_of_slot, slot_name
 from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn, show_lsn
 from airflow_provider_mzshare.connectors.postgres.place import PLACE
 from airflow_provider_mzshare.connectors.postgres.types import TYPES, our_type
@@ -58,22 +57,22 @@ def test_a_journal_is_found_at_the_end_of_an_incarnation_only() -> None:
 
 def test_a_slots_name_is_its_sources_alone_and_says_whose_it_is() -> None:
     journal = new_journal_id()
-    name = slot.slot_name(journal)
-    assert slot.journal_of_slot(name) == journal
+    name = slot_name(journal)
+    assert journal_of_slot(name) == journal
     assert name == name.lower()
     assert len(name.encode()) <= 63
-    assert slot.slot_name(new_journal_id()) != name
+    assert slot_name(new_journal_id()) != name
 
 
 @pytest.mark.parametrize(
     "name", ["mzshare_", "mzshare_orders", "MZSHARE_ab", "debezium", "mzshare_ab_1", "xmzshare_ab"]
 )
 def test_other_slots_are_not_taken_for_ours(name: str) -> None:
-    assert slot.journal_of_slot(name) is None
+    assert journal_of_slot(name) is None
 
 
 def test_the_longest_name_of_a_slot_fits() -> None:
-    assert len(slot.slot_name(JournalId("journal:" + "a" * 80))) == 63
+    assert len(slot_name(JournalId("journal:" + "a" * 80))) == 63
 
 
 def _mod(precision: int, scale: int) -> int:

@@ -91,7 +91,7 @@ def test_results_of_all_tasks_are_summed_per_member():
 def test_fanout_loads_only_what_an_executor_has():
     """Besides the standard library, pyarrow and numpy: exactly these modules, which travel with the job. msgspec may be
     missing."""
-    targets = [FORMATS.targets[name] for name in ("json", "text", "bytes", "none")]
+    targets = [FORMATS.targets[name] for name in ("json", "text", "bytes", "none", "postgres")]
     code = f"""
 import json, sys
 sys.modules["msgspec"] = None
