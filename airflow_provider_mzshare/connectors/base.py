@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -316,14 +316,28 @@ class Feed(Protocol):
     def __exit__(self, *exc: Any) -> None: ...
 
 
+@runtime_checkable
 class RecordedConnector(Connector, Protocol):
     """Of an upstream that cannot be read twice: the app beside it writes down what it tells."""
+
+    @property
+    def journal(self) -> JournalStore:
+        """Where it is written down."""
+        ...
 
     def feed(self, after: int | None) -> Feed:
         """From the last boundary that was written down; None: nothing was, and the upstream is made ready for it.
 
         Raises ``UpstreamChanged`` where it cannot tell everything from there on.
         """
+        ...
+
+
+class LeavingConnector(Connector, Protocol):
+    """Of a kind that is recorded: the upstream keeps something for the source until somebody takes that away."""
+
+    def release(self) -> str:
+        """Take away what is there for a source that was dropped, and say what that was; empty if there was nothing."""
         ...
 
 

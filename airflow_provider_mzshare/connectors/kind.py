@@ -24,6 +24,12 @@ S = TypeVar("S", bound=SourceSpec)
 CHUNK_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
 """Without this, Spark only counts cells, and would give thousands of chunks of rows at once."""
 
+SEGMENT_MODULES = (
+    *(f"airflow_provider_mzshare.journal.{n}" for n in ("blocks", "files", "index", "messages", "parts", "reading")),
+    "airflow_provider_mzshare.connectors.segment_source",
+)
+"""Modules that executors need to read from the segments of a journal."""
+
 Clause = Literal["FORMAT", "INCLUDE", "ENVELOPE", "FOR", "a column list"]
 """A clause of old syntax on a source."""
 
@@ -169,6 +175,13 @@ class ConnectorKind(Generic[S]):
     is_recorded: ClassVar[bool] = False
     """Whether the upstream cannot be read twice, so that what it says is first written down in a journal: then its
     connector is made of a spec, a connection, an incarnation, which ends in the journal's id, and the journals."""
+
+    leaves: ClassVar[str] = ""
+    """What the upstream keeps for a source that was dropped, until a reconciler has taken it away."""
+
+    def left(self, incarnation: str) -> str:
+        """What that is called there."""
+        return self.leaves
 
     def pushers(self, spec: S) -> int:
         """How many may push records into a source at the same time, each into a partition; 0: nobody pushes into it."""

@@ -84,6 +84,8 @@ class Postgres:
         """As if the machine had stopped: all its processes end at once. start() continues with what was on the disk."""
         if self._process:
             self._process.kill()
+            # Where nobody reaps what is orphaned, its number still counts as a process that runs.
+            (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         self._process = None
 
     def configure(self, **settings: str) -> None:

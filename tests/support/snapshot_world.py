@@ -176,9 +176,8 @@ class App:
         if tick is None:
             return None
         yield
-        barrier = database.use_xid()
-        if self.mutant is Mutant.BARRIER_BY_XMAX:
-            barrier = database.snapshot().xmax - 1
+        by_xmax = self.mutant is Mutant.BARRIER_BY_XMAX
+        barrier = database.snapshot().xmax - 1 if by_xmax else database.use_xid()
         if self.mutant is not Mutant.NO_BARRIER:
             while database.snapshot().xmin <= barrier:
                 self.catalog.counts["waits for writers"] += 1

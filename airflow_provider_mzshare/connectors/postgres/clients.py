@@ -15,6 +15,7 @@ from psycopg import errors as pg
 
 from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS
 from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.postgres.text_form import as_options
 from airflow_provider_mzshare.errors import BadConnection, MzShareError, NotAuthorized, UpstreamUnreachable
 
 CONN_TYPES = ("postgres",)
@@ -108,13 +109,19 @@ def _read_extra(connection: Connection) -> tuple[dict[str, str], tuple[str, ...]
 
 
 def connect(
-    config: PostgresConfig, purpose: str = "", *, timeout: float = REQUEST_SECONDS, replication: bool = False
+    config: PostgresConfig,
+    purpose: str = "",
+    *,
+    timeout: float = REQUEST_SECONDS,
+    replication: bool = False,
+    settings: Mapping[str, str] = {},
 ) -> psycopg.Connection[Any]:
     """A connection in autocommit.
 
     :param purpose: what it is for, as ``pg_stat_activity`` shows it.
     :param timeout: seconds that connecting and each statement may take; 0: a statement may take as long as it wants.
     :param replication: for replication commands; its statements have no time limit.
+    :param settings: of the session.
     """
     seconds = max(2, round(timeout)) if timeout else round(REQUEST_SECONDS)
     values: dict[str, Any] = {"connect_timeout": str(seconds), **config.values}
@@ -123,7 +130,9 @@ def connect(
     if replication:
         values["replication"] = "database"
     elif timeout:
-        values["options"] = f"-c statement_timeout={round(timeout * 1000)}"
+        settings = {**settings, "statement_timeout": str(round(timeout * 1000))}
+    if settings:
+        values["options"] = as_options(settings)
     with explained(config):
         return psycopg.connect(autocommit=True, **values)
 
@@ -141,7 +150,8 @@ def explain(config: PostgresConfig, error: psycopg.Error) -> MzShareError:
     """An error of ours for one of the driver's."""
     text = config.redact(" ".join(str(error).split()))
     who = f"user {config.user!r}" if config.user else f"connection {config.name!r}"
-    if isinstance(error, _CREDENTIALS) or any(words in text for words in _REFUSALS):
+    no_role = error.sqlstate is None and f'role "{config.user}" does not exist' in text
+    if no_role or isinstance(error, _CREDENTIALS) or any(words in text for words in _REFUSALS):
         return NotAuthorized(
             f"Postgres at {config.where} refused the credentials of connection {config.name!r}: {text}",
             hint="correct its login and password, and pg_hba.conf on the server",

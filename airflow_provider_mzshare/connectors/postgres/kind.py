@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
-from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, ConnectorKind
+from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, SEGMENT_MODULES, ConnectorKind
+from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot_name
 from airflow_provider_mzshare.connectors.postgres.place import PLACE
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresExportDetails, PostgresSpec
 from airflow_provider_mzshare.core.options import Option
@@ -28,6 +29,7 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     words = "POSTGRES"
     takes_connection = True
     options = (PUBLICATION,)
+    relation = "tables"
     has_columns = True
     own_format = "postgres"
     own_envelope = "postgres"
@@ -36,10 +38,18 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     packages = ("psycopg",)
     place = PLACE
     is_recorded = True
+    leaves = "its replication slot"
     spark_settings = CHUNK_SETTINGS
-    executor_modules: ClassVar[tuple[str, ...]] = tuple(
-        f"{_FOLDER}.{name}" for name in ("lsn", "place", "relations", "decoding")
+    executor_modules: ClassVar[tuple[str, ...]] = (
+        *SEGMENT_MODULES,
+        *(
+            f"{_FOLDER}.{name}"
+            for name in ("batches", "datasource", "decoding", "lsn", "place", "relations", "snapshot_parts")
+        ),
     )
+
+    def left(self, incarnation: str) -> str:
+        return f"replication slot {slot_name(Identity.read(incarnation).journal)}"
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
         return PostgresExportDetails(

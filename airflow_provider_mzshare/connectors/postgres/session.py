@@ -24,9 +24,21 @@ class Session:
     @contextmanager
     def opened(self) -> Iterator[psycopg.Connection[Any]]:
         with self._lock, explained(self.config):
-            if self._connection is None or self._connection.closed:
+            if not self._answers():
                 self._connection = connect(self.config, self._purpose, timeout=self._timeout)
+            assert self._connection is not None  # it answered, or it is new
             yield self._connection
+
+    def _answers(self) -> bool:
+        """Whether the connection from before is still one: that the server was away meanwhile is no matter."""
+        if self._connection is None or self._connection.closed:
+            return False
+        try:
+            self._connection.execute("")
+        except psycopg.OperationalError:
+            self._connection.close()
+            return False
+        return True
 
     def row(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
         """The one row that a query gives."""

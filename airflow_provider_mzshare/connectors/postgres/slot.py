@@ -6,7 +6,6 @@ snapshot, and readers of that have destroyed committed rows on servers without a
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,25 +14,12 @@ from typing import Any
 import psycopg
 from psycopg import errors as pg
 
+from airflow_provider_mzshare.connectors.postgres.identity import PREFIX, journal_of_slot
 from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn
-from airflow_provider_mzshare.core.ids import JournalId
 
 PLUGIN = "pgoutput"
-PREFIX = "mzshare_"
 _LOOKS, _PAUSE = 20, 0.1
 """A reader that is told to end has its slot for a moment longer."""
-_NAME = re.compile(rf"{PREFIX}([0-9a-f]{{1,55}})")
-
-
-def slot_name(journal: JournalId) -> str:
-    """Of the source that has this journal: the same for ever, and no other source's, of this catalog or another."""
-    return f"{PREFIX}{journal.removeprefix('journal:')}"[:63]
-
-
-def journal_of_slot(name: str) -> JournalId | None:
-    """The journal of a slot that is called as ours are."""
-    match = _NAME.fullmatch(name)
-    return JournalId(f"journal:{match[1]}") if match else None
 
 
 @dataclass(frozen=True)

@@ -50,4 +50,6 @@ class PostgresExportDetails(ExportDetails):
         return str(self.oid)
 
     def stream_columns(self, names: Collection[str]) -> tuple[tuple[str, str], ...]:
-        return tuple((each.name, type_mark(each.oid, each.mod)) for each in self.columns if each.name in names)
+        return tuple(
+            (column.name, type_mark(column.oid, column.mod)) for column in self.columns if column.name in names
+        )

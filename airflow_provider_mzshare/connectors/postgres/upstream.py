@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Inspection, ReferenceInfo
 from airflow_provider_mzshare.connectors.postgres import checks, offers
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig
-from airflow_provider_mzshare.connectors.postgres.identity import Identity
-from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn, show_lsn
+from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot_name
+from airflow_provider_mzshare.connectors.postgres.lsn import read_lsn
 from airflow_provider_mzshare.connectors.postgres.place import LANE
+from airflow_provider_mzshare.connectors.postgres.ranges import boundary_of, check_begin, check_reach, oldest_of
 from airflow_provider_mzshare.connectors.postgres.session import Session
-from airflow_provider_mzshare.connectors.postgres.slot import look, slot_name
+from airflow_provider_mzshare.connectors.postgres.slot import look
 from airflow_provider_mzshare.core.ids import JournalId
 from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import Start
-from airflow_provider_mzshare.errors import UpstreamChanged
 
 PARTITION = 0
 """Of the journal: what one slot says has one order."""
@@ -77,13 +77,10 @@ class PostgresUpstream:
         checks.check_same(Identity.read(incarnation), Identity.read(self.describe().incarnation))
 
     def check_history(self, lower: Position) -> None:
-        begin, recorded = self._recorded()
-        if begin is not None and begin > lower[LANE]:
-            raise UpstreamChanged(
-                "history_gone",
-                f"the next change to read is at {show_lsn(lower[LANE])}, but the journal of the source now begins at "
-                f"{show_lsn(begin)}: what is between is gone",
-            )
+        recorded = self._store is not None and boundary_of(self._store) is not None
+        if recorded and self._store is not None:
+            check_reach(self._store, lower[LANE])
+            check_begin(self._store, lower[LANE])
         name = slot_name(self._journal)
         with self._session.opened() as connection:
             found = look(connection, name)
@@ -94,9 +91,10 @@ class PostgresUpstream:
         """Changes are never removed because of later ones."""
 
     def begin_offsets(self) -> Position:
-        """What is in the journal; without one yet, what comes from now on."""
-        begin, _ = self._recorded()
-        return Position({LANE: begin}) if begin is not None else self.end_offsets()
+        """What is left in the journal; the origin as long as nothing was removed from it."""
+        trimmed = self._store is not None and any(state.begin for state in self._store.partitions())
+        oldest = oldest_of(self._store) if trimmed and self._store is not None else None
+        return Position() if oldest is None else Position({LANE: oldest})
 
     def end_offsets(self) -> Position:
         """Where the server's log ends: nothing beyond that can be committed and sent yet."""
@@ -104,8 +102,10 @@ class PostgresUpstream:
         return Position({LANE: read_lsn(str(end))})
 
     def resolve_start(self, start: Start) -> Position:
-        """A slot has nothing from before: a table's rows from before come from a snapshot of it."""
-        return self.begin_offsets()
+        """A slot has nothing from before: a table's rows from before come from a snapshot of it. So a source begins
+        where it is recorded up to; and if nothing is yet, before whatever its slot will send."""
+        recorded = boundary_of(self._store) if self._store is not None else None
+        return self.end_offsets() if recorded is None else Position({LANE: recorded})
 
     def record_sizes(self, lower: Position, upper: Position) -> Mapping[str, float]:
         """Bytes of the server's log for each number of a position: that is what its numbers count."""
@@ -119,12 +119,3 @@ class PostgresUpstream:
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
-
-    def _recorded(self) -> tuple[int | None, bool]:
-        """Where the journal begins, if it holds anything, and whether anything was ever written down."""
-        states = [] if self._store is None else [state for state in self._store.partitions() if state.end]
-        for state in states:
-            oldest: Sequence[Any] = self._store.segments(state.partition, state.begin, state.end, limit=1)  # type: ignore[union-attr]
-            if oldest and oldest[0].low is not None:
-                return int(oldest[0].low), True
-        return None, bool(states)

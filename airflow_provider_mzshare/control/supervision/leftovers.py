@@ -70,7 +70,9 @@ def find_journals(
         if (journal := journal_of(incarnation)) is not None and (has_rows or journal in folders)
     ]
     return tuple(
-        DroppedJournal(journal, str(QualifiedName(*items.get_source_item(session, source_id).name)))
+        DroppedJournal(
+            journal, str(QualifiedName(*items.get_source_item(session, source_id).name)), source_id=source_id
+        )
         for source_id, journal in found
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 
 from airflow_provider_mzshare.core.journal.state import Segment
 from airflow_provider_mzshare.core.positions import Position
@@ -36,4 +37,19 @@ def may_go(segments: Sequence[Segment], keep_from: int | None, announced_before:
         if segment.announced_at >= announced_before or (keep_from is not None and segment.end > keep_from):
             break
         to = segment.end
+    return to
+
+
+def may_go_below(segments: Sequence[Segment], keep_from: int | None, announced_before: int) -> int:
+    """As ``may_go``, where positions are the upstream's own: what is needed is from such a position on.
+
+    A segment goes once a later one begins below what is needed: then it has nothing of that, and what is left still
+    shows that nothing is missing.
+    """
+    to = 0
+    for segment, after in pairwise(segments):
+        if segment.announced_at >= announced_before:
+            break
+        if after.low is not None and (keep_from is None or after.low < keep_from):
+            to = segment.end
     return to

@@ -89,6 +89,7 @@ class TickExecutor:
     :param lanes: how many lanes the upstream has now; rarely asked.
     :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
         those who look how far one is; else each tick on its own.
+    :param commits: another way to commit groups, of which somebody looks how far one is.
     """
 
     def __init__(
@@ -104,12 +105,13 @@ class TickExecutor:
         states: KeyStates,
         lanes: Lanes,
         backfill: bool = False,
+        commits: type[MemberCommits] | None = None,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity, self._reader = check_identity, reader
         self._store, self._states, self.machine = store, states, Machine(spark, root)
-        self._counts = self.machine.scratch if backfill else None
-        kind = GroupCommits if backfill else TickCommits
+        self._counts = self.machine.scratch if backfill or commits else None
+        kind = commits or (GroupCommits if backfill else TickCommits)
         self._commits: MemberCommits = kind(
             store,
             holder,
@@ -182,7 +184,7 @@ class TickExecutor:
         result = Executed()
         todo = self._prepare(group, members, result)
         files: Mapping[str, MemberResult] = {}
-        frame = read() if todo and group.lower != group.upper else None
+        frame = read() if todo and not self._is_empty(group) else None
         if frame is not None:
             files = self._write(group, todo, frame, result)
             # No log entry may name a file that a power cut empties.
@@ -203,6 +205,9 @@ class TickExecutor:
         if on_disk := self._states.on_disk:
             result.stats["indexes_on_disk"] = on_disk
         return result
+
+    def _is_empty(self, group: TickGroup) -> bool:
+        return group.lower == group.upper
 
     def _prepare(self, group: TickGroup, members: Sequence[Member], result: Executed) -> list[Due]:
         """Open the collections; members that hold the group already need no second write."""
@@ -257,7 +262,7 @@ class TickExecutor:
                 rows = frame.coalesce(self.tasks(group)).mapInArrow(write, RESULT_DDL).collect()
                 return [row.asDict() for row in rows]
             except Exception as error:
-                _sweep(plan)
+                sweep(plan)
                 records = self._reader.read_apart(error, group.lower, group.upper)
                 if records is None:
                     raise
@@ -309,7 +314,7 @@ class TickExecutor:
         return error if isinstance(error, NOBODYS_FAULT) else warehouse_fault(self._root, error)
 
 
-def _sweep(plan: FanoutPlan) -> None:
+def sweep(plan: FanoutPlan) -> None:
     """Remove the files of a pass that failed: no commit will name them. Maintenance removes what is left."""
     for folder in {path for member in plan.members for path in member.folders.values()}:
         with suppress(OSError, DeltaError):
