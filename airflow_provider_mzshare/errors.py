@@ -246,6 +246,10 @@ class ReferenceMissing(TerminalError):
     """The topic or table is not there upstream."""
 
 
+class UpstreamUnfit(TerminalError):
+    """An upstream that can be reached, but not read as it is set up."""
+
+
 class BadStart(TerminalError):
     """A START that the upstream cannot give."""
 
@@ -253,7 +257,7 @@ class BadStart(TerminalError):
 class UpstreamChanged(TerminalError):
     """The upstream is no longer what the log was read from; the source stalls, nothing is skipped.
 
-    ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing``, ``history_gone`` or ``generator_changed``.
+    ``reason`` is machine-readable: ``topic_recreated``, ``history_gone``, ``slot_missing``; each kind has its own.
     """
 
     hint = "DROP SOURCE … CASCADE and create it again, once you know what was lost"
@@ -261,6 +265,16 @@ class UpstreamChanged(TerminalError):
     def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
         self.reason = reason
         super().__init__(message, hint=hint)
+
+
+class SnapshotLost(TransientError):
+    """A snapshot of an upstream cannot be read to its end any more; nothing of it counts, and another one is taken."""
+
+    hint = "another snapshot is taken by itself; mzshare status shows its progress"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the snapshot of the tables upstream was lost: {problem}")
 
 
 # ── the tick protocol ─────────────────────────────────────────────────────────────────────────────────────────────────

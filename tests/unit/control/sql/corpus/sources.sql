@@ -143,23 +143,23 @@ CREATE SOURCE s IN CLUSTER c FROM KAFKA CONNECTION c (TOPIC 't')
 --! line 1, column 17: expected FROM, found IN
 
 CREATE SOURCE s
-FROM POSTGRES CONNECTION c
---! line 2, column 6: source kind POSTGRES is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+FROM MYSQL CONNECTION c
+--! line 2, column 6: source kind MYSQL is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM MYSQL CONNECTION c
---! line 1, column 22: source kind MYSQL is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind MYSQL is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM FILE '/x'
---! line 1, column 22: source kind FILE is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind FILE is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM WEBHOOK BODY FORMAT JSON
---! line 1, column 22: source kind WEBHOOK is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind WEBHOOK is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM SQL SERVER CONNECTION c
---! line 1, column 22: source kind SQL SERVER is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind SQL SERVER is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM PULSAR CONNECTION c
---! line 1, column 22: expected KAFKA, LOAD GENERATOR or JOURNAL, found PULSAR
+--! line 1, column 22: expected KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES, found PULSAR
 
 CREATE SOURCE s FROM KAFKA CONNECTION c
 --! line 1, column 40: expected (, found the end of the statement
@@ -273,7 +273,7 @@ ALTER SOURCE s RESET (TOPIC)
 --! line 1, column 23: there is no option TOPIC here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL
 
 CREATE SOURCE s FROM LOAD
---! line 1, column 22: expected KAFKA, LOAD GENERATOR or JOURNAL, found LOAD
+--! line 1, column 22: expected KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES, found LOAD
 
 CREATE SOURCE s FROM LOAD GENERATOR
 --! line 1, column 36: expected COUNTER, AUCTION or KEY VALUE, found the end of the statement
@@ -373,3 +373,36 @@ CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE (VALUE SIZE 1048577)
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER (BATCH SIZE 1000001)
 --! line 1, column 57: BATCH SIZE must be less than or equal to 1000000
+
+create source if not exists shop from postgres connection Pg (publication = 'Orders''s')
+--> CREATE SOURCE IF NOT EXISTS public.shop FROM POSTGRES CONNECTION pg (PUBLICATION 'Orders''s')
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION 'p') WITH (TRIGGER INTERVAL '500ms')
+--> CREATE SOURCE public.s FROM POSTGRES CONNECTION c (PUBLICATION 'p') WITH (TRIGGER INTERVAL '500 milliseconds')
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c
+--! line 1, column 43: expected (, found the end of the statement
+
+CREATE SOURCE s FROM POSTGRES (PUBLICATION 'p')
+--! line 1, column 31: expected CONNECTION, found (
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION '')
+--! line 1, column 57: a publication must not be empty
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION p)
+--! line 1, column 57: expected a publication in single quotes, found p
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (TOPIC 'p')
+--! line 1, column 45: there is no option TOPIC here; options are: PUBLICATION
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION 'p') FORMAT JSON
+--! line 1, column 62: FORMAT is not allowed here: for a POSTGRES source, write it in CREATE TABLE … FROM SOURCE
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION 'p') FOR ALL TABLES
+--! line 1, column 62: FOR ALL TABLES is not allowed here: for a POSTGRES source, write it in CREATE TABLE … FROM SOURCE
+
+CREATE TABLE t FROM SOURCE s (REFERENCE public.t) FORMAT POSTGRES
+--! line 1, column 58: expected JSON, TEXT or BYTES, found POSTGRES
+
+CREATE TABLE t FROM SOURCE s (REFERENCE public.t) ENVELOPE POSTGRES
+--! line 1, column 60: expected NONE, UPSERT or DEBEZIUM, found POSTGRES
