@@ -6,6 +6,7 @@ from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Journals
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect, explained
 from airflow_provider_mzshare.connectors.postgres.identity import Identity
+from airflow_provider_mzshare.connectors.postgres.snapshot import PostgresSnapshots
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
 from airflow_provider_mzshare.core.ids import new_journal_id
@@ -27,6 +28,9 @@ class PostgresConnector:
 
     def upstream(self, *, timeout: float = REQUEST_SECONDS) -> PostgresUpstream:
         return PostgresUpstream(self._config, self._spec.publication, self._journal, self._store, timeout=timeout)
+
+    def snapshots(self) -> PostgresSnapshots:
+        return PostgresSnapshots(self._config, self._spec.publication)
 
     @staticmethod
     def reach(connection: Connection) -> str:

@@ -61,9 +61,7 @@ FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() 
 class PostgresSnapshots:
     """:param publication: whose columns and rows are read."""
 
-    def __init__(
-        self, config: PostgresConfig, publication: str, *, blocks: int = BLOCKS_PER_RANGE
-    ) -> None:
+    def __init__(self, config: PostgresConfig, publication: str, *, blocks: int = BLOCKS_PER_RANGE) -> None:
         self._config, self._publication, self._blocks = config, publication, blocks
 
     def take(

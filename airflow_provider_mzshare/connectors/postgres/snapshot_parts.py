@@ -93,7 +93,10 @@ class RangeReader:
 
         part = Part.from_text(text)
         try:
-            with dbapi.connect(_uri(self.values), autocommit=True) as connection, closing(connection.cursor()) as cursor:
+            with (
+                dbapi.connect(_uri(self.values), autocommit=True) as connection,
+                closing(connection.cursor()) as cursor,
+            ):
                 yield from _read(cursor, part)
         except adbc_driver_manager.Error as error:
             raise SnapshotLost(self._told(error)) from None
