@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,14 @@ def prepare(postgres: Postgres) -> None:
         connection.execute("CREATE TABLE bag (n int, note text)")
         connection.execute("ALTER TABLE bag REPLICA IDENTITY FULL")
         connection.execute(f"CREATE PUBLICATION {PUBLICATION} FOR TABLE keyed, bag".encode())
+        connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (SLOT,))
+
+
+def renew(postgres: Postgres) -> None:
+    """The stream goes on from here, and begins with tables that are empty."""
+    with postgres.connect() as connection:
+        connection.execute("SELECT pg_drop_replication_slot(%s)", (SLOT,))
+        connection.execute("TRUNCATE keyed, bag")
         connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (SLOT,))
 
 
@@ -168,7 +176,8 @@ def _confirm(postgres: Postgres, stop: threading.Event, chance: random.Random, l
     with postgres.connect() as asked:
         (at,) = asked.execute("SELECT pg_current_wal_flush_lsn()").fetchone() or ("0/0",)
     address = {"host": "127.0.0.1", "port": postgres.port, "user": OWNER, "application_name": STANDBY}
-    with psycopg.connect(**address, replication="true", autocommit=True) as connection:
+    # To leave the block of a connection that streams would be to commit first, which fails.
+    with closing(psycopg.connect(**address, replication="true", autocommit=True)) as connection:
         wire = connection.pgconn
         wire.send_query(f"START_REPLICATION PHYSICAL {at}".encode())
         wire.get_result()
@@ -343,8 +352,3 @@ def full_seen(text: str) -> Sees:
         return whole < int(low) or (whole < int(high) and whole not in open_ones)
 
     return sees
-
-
-def quietly(step: Callable[[], object]) -> None:
-    with suppress(psycopg.Error):
-        step()
