@@ -13,6 +13,7 @@ from airflow_provider_mzshare.connectors.postgres.ranges import Ranges
 from airflow_provider_mzshare.connectors.postgres.reader import PostgresReader
 from airflow_provider_mzshare.connectors.postgres.records import PostgresRecords
 from airflow_provider_mzshare.connectors.postgres.slot import drop
+from airflow_provider_mzshare.connectors.postgres.snapshot import PostgresSnapshots
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
 from airflow_provider_mzshare.core.ids import new_journal_id
@@ -52,6 +53,9 @@ class PostgresConnector:
         with self.upstream() as upstream:
             upstream.check_identity(self._incarnation)
         return open_feed(self._config, self._journal, self._spec.publication, after)
+
+    def snapshots(self) -> PostgresSnapshots:
+        return PostgresSnapshots(self._config, self._spec.publication)
 
     def _ranges(self) -> Ranges:
         return Ranges(self.journal, self._journals.warehouse if self._journals else "")

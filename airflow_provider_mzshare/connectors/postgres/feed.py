@@ -233,7 +233,8 @@ class PostgresFeed:
         if isinstance(error, pg.ObjectInUse):
             return SlotBusy(f"replication slot {self._slot!r} is in use: {text}", hint="wait, or end who reads it")
         if isinstance(error, pg.UndefinedObject):
-            what = "slot_missing" if "slot" in text else "publication_missing"
+            of_slot = "replication slot" in (error.diag.message_primary or text)
+            what = "slot_missing" if of_slot else "publication_missing"
             return UpstreamChanged(what, f"Postgres at {self._config.where} cannot go on: {text}")
         if isinstance(error, pg.ObjectNotInPrerequisiteState) and "slot" in text:
             return UpstreamChanged("slot_lost", f"replication slot {self._slot!r} cannot be read any more: {text}")

@@ -42,7 +42,10 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
     spark_settings = CHUNK_SETTINGS
     executor_modules: ClassVar[tuple[str, ...]] = (
         *SEGMENT_MODULES,
-        *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "decoding", "lsn", "place", "relations")),
+        *(
+            f"{_FOLDER}.{name}"
+            for name in ("batches", "datasource", "decoding", "lsn", "place", "relations", "snapshot_parts")
+        ),
     )
 
     def left(self, incarnation: str) -> str:
