@@ -126,7 +126,7 @@ class Beginnings:
 
     def _give_up(self, error: MemberFailed) -> None:
         """A table whose rows cannot be had is given up after many snapshots; the others have theirs by then."""
-        self._failures.update(error.failures)
+        self._failures.update(error.failures.keys())
         tired = {table_id for table_id in error.failures if self._failures[table_id] >= ATTEMPTS}
         if not tired:
             raise error
