@@ -34,6 +34,9 @@ ARRIVAL = ArrivalOverview(
 )
 
 
+FAR = "30 ticks behind, 12,000 of 50,000 offsets"
+
+
 def source(rate: float | None = 0.0, **settings: object) -> SourceOverview:
     item = replace(ITEM, settings=SourceSettings(**settings))  # type: ignore[arg-type]
     return overview(item=item, rate=rate)
@@ -162,11 +165,7 @@ def test_hints_survive_a_shell(job: Job | None) -> None:
         (SnapshotOverview(), "waits for its snapshot"),
         (SnapshotOverview(0, 0), "0 of about 0 rows of its snapshot are read"),
         (SnapshotOverview(1_200, 50_000), "1,200 of about 50,000 rows of its snapshot are read"),
-        (
-            SnapshotOverview(landed=True),
-            "its snapshot is read, and it follows what was committed meanwhile, 30 ticks behind, "
-            "12,000 of 50,000 offsets",
-        ),
+        (SnapshotOverview(landed=True), f"its snapshot is read, and it follows what was committed meanwhile, {FAR}"),
     ],
 )
 def test_one_that_begins_with_a_snapshot_says_how_far_that_is(snapshot: SnapshotOverview, text: str) -> None:
