@@ -96,7 +96,7 @@ def test_fanout_loads_only_what_an_executor_has():
     code = f"""
 import json, sys
 sys.modules["msgspec"] = None
-import airflow_provider_mzshare.storage.fanout.writer
+import airflow_provider_mzshare.storage.fanout.writer, airflow_provider_mzshare.storage.fanout.parts
 from airflow_provider_mzshare.core.registry import load
 for target in {targets!r}:
     load(target)
