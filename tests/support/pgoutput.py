@@ -213,9 +213,9 @@ def _segments(frames: Iterable[bytes]) -> Iterator[Segment]:
                 current = None
         elif kind in (b"I", b"U", b"D", b"T"):
             current = current or Segment(prologue_of(relations.values()))
-            for oid in _oids(frame):
-                current.messages.append(Message(lsn, index, xid, oid, frame, micros))
-                index += 1
+            oids = _oids(frame)
+            current.messages += [Message(lsn, index + n, xid, oid, frame, micros) for n, oid in enumerate(oids)]
+            index += len(oids)
     if current:
         yield current
 
