@@ -95,7 +95,7 @@ def writing(database: Database, tables: Sequence[str], *, writers: int = 3, seed
 def _write(database: Database, tables: Sequence[str], stop: threading.Event, seed: int) -> None:
     chance = random.Random(seed)
     with database.connect(autocommit=False) as connection:
-        while not stop.wait(chance.choice((0.005, 0.02, 0.1))):
+        while not stop.wait(chance.choice((0.02, 0.1, 0.3))):
             with suppress(psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation):
                 connection.execute("SET LOCAL synchronous_commit = " + chance.choice(("on", "off")))
                 for _ in range(chance.randint(1, 6)):

@@ -91,14 +91,15 @@ class Beginnings:
 
     def step(self, state: SourceState, waiting: Mapping[ItemId, TableState]) -> float:
         """Returns how long to wait before the next one."""
-        members = self._store.members(waiting)
-        if landed := self._executor.landed(members):
+        if landed := self._executor.landed(self._store.members(waiting)):
             self._land(landed)
             return 0.0
         tick = snapshots.base_tick(state)
         if tick is None:
             self._tell("it waits for the first tick of its source")
             return POLL_SECONDS
+        # Their rows are of this tick: so is the spec that they are made with.
+        members = self._store.members(waiting, tick.number)
         if self._one_by_one:
             members = members[:1]
         try:

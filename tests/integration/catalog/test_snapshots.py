@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresExportDetails, PostgresSpec
 from airflow_provider_mzshare.control.catalog import Catalog
@@ -14,6 +14,8 @@ from airflow_provider_mzshare.control.catalog.log import arrivals
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.catalog.queries.certificates import last_certificate
+from airflow_provider_mzshare.control.catalog.queries.overviews import arrival_overviews, source_overview
+from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId, SnapshotId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import TableSpec
@@ -80,6 +82,13 @@ class Scene:
             return [(r.id, r.table_id, r.rows_expected, r.rows_read, r.landed_at is not None) for r in rows]
 
 
+def arrival_text(scene: Scene) -> dict[ItemId, str]:
+    with scene.catalog.read() as session:
+        source = source_overview(session, scene.source)
+        found = arrival_overviews(session, scene.source)
+    return {table_id: judge_arrival(one, source, None, "t").reason.split(", ")[0] for table_id, one in found.items()}
+
+
 @pytest.fixture
 def scene(catalog: Catalog) -> Scene:
     return Scene(catalog)
@@ -97,7 +106,20 @@ def test_a_snapshot_is_taken_read_noted_and_followed_up_to_the_cutover(scene: Sc
     scene.backfill.note_snapshot_read(scene.holder, snapshot.snapshot_id, {scene.a: 4})
     assert scene.taken() == [("s-1", scene.a, 9, 4, False), ("s-1", scene.b, 0, 0, False)]
 
+    found = arrival_text(scene)
+    assert found == {
+        scene.a: "4 of about 9 rows of its snapshot are read",
+        scene.b: "0 of about 0 rows of its snapshot are read",
+    }
     scene.backfill.land_snapshots(scene.holder, {scene.a: scene.landed(scene.a, snapshot)}, {})
+    assert arrival_text(scene)[scene.a] == "its snapshot is read"
+    with scene.catalog.read() as session:
+        schema = "mz_internal." if scene.catalog.url.startswith("postgresql") else ""
+        query = f"SELECT object_id, rows_expected, rows_read, landed_at IS NOT NULL FROM {schema}mz_snapshots"
+        assert [tuple(row) for row in session.execute(text(f"{query} ORDER BY 1"))] == [
+            (scene.a, 9, 4, True),
+            (scene.b, 0, 0, False),
+        ]
     a = scene.table(scene.a)
     assert (a.awaits_snapshot, a.snapshot, a.next_tick, a.known_from, a.upper) == (
         False, snapshot, 2, snapshot.known_from, 0,

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.postgres import slot
+from airflow_provider_mzshare.connectors.postgres.checks import UpstreamUnfit
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect
 from airflow_provider_mzshare.connectors.postgres.identity import Identity
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
@@ -23,7 +24,6 @@ from airflow_provider_mzshare.errors import (
     NotAuthorized,
     ReferenceMissing,
     UpstreamChanged,
-    UpstreamUnfit,
     UpstreamUnreachable,
 )
 from tests.support.postgres import Postgres
