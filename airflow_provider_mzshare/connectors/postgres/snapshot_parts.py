@@ -132,8 +132,8 @@ def ctid_numbers(ctids: pa.Array, leaf: int) -> npt.NDArray[np.int64]:
     given = ctids.storage if isinstance(ctids, pa.ExtensionArray) else ctids
     bytes_of = given.cast(pa.binary(_CTID.itemsize)).buffers()[1]
     at = np.frombuffer(bytes_of, _CTID, count=len(given), offset=given.offset * _CTID.itemsize)
-    numbers: npt.NDArray[np.int64] = at["block"].astype(np.int64) << _ITEM_BITS | at["item"]
-    return numbers + np.int64(leaf << _LEAF_BITS)
+    numbers: npt.NDArray[np.int64] = (at["block"].astype(np.int64) << _ITEM_BITS | at["item"]) + (leaf << _LEAF_BITS)
+    return numbers
 
 
 def _uri(values: Mapping[str, str]) -> str:
