@@ -73,7 +73,9 @@ class PostgresSnapshots:
         connection = connect(self._config, "snapshot", timeout=0)
         try:
             with explained(self._config):
-                return PostgresKeeper(connection, self._taken(connection, [int(oid) for oid in references], p))
+                taken = self._taken(connection, [int(oid) for oid in references], p)
+            self._go_past(taken.h)
+            return PostgresKeeper(connection, taken)
         except BaseException:
             connection.close()
             raise
@@ -98,6 +100,12 @@ class PostgresSnapshots:
                     tell = time.monotonic() + TELL_SECONDS
                 time.sleep(POLL_SECONDS)
         return True
+
+    def _go_past(self, h: int) -> None:
+        """Write something behind H: the log of a server where nobody writes would not be flushed up to it, because what
+        is inserted next begins behind a page's header."""
+        with explained(self._config), connect(self._config, "snapshot barrier") as connection:
+            _one(connection, "SELECT pg_logical_emit_message(true, 'mzshare', %s)", show_lsn(h))
 
     # ── the snapshot ──────────────────────────────────────────────────────────────────────────────────────────────────
 
