@@ -18,6 +18,7 @@ from tests.support.recording import ACCOUNTS, EACH, TABLES, Recording, end_proce
 from tests.support.upstream_postgres import Database
 from tests.support.waiting import wait_until
 
+MOVES = 60
 TOTAL = len(TABLES) * ACCOUNTS * EACH
 
 
@@ -65,10 +66,23 @@ def test_what_is_committed_is_there_soon_and_an_idle_server_comes_to_its_end(
     assert recording.total() == TOTAL
 
 
-@pytest.mark.parametrize("label", [f"{label}@{nth}" for label in RECORDER_LABELS for nth in (1, 3)])
+@pytest.mark.parametrize("label", RECORDER_LABELS)
+def test_a_recorder_that_is_killed_at_once_leaves_whole_transactions(
+    recording: Recording, upstream: Database, label: str
+) -> None:
+    killed_at(recording, upstream, f"{label}@1")
+
+
+@pytest.mark.full(seconds=200)
+@pytest.mark.parametrize("label", RECORDER_LABELS)
 def test_a_recorder_that_is_killed_anywhere_leaves_whole_transactions(
     recording: Recording, upstream: Database, label: str
 ) -> None:
+    killed_at(recording, upstream, f"{label}@3")
+
+
+def killed_at(recording: Recording, upstream: Database, label: str) -> None:
+    """If it comes there: a label that it does not pass so often is one that nothing happens at."""
     chance = random.Random(label)
     process = recording.process(label)
     try:
@@ -78,13 +92,12 @@ def test_a_recorder_that_is_killed_anywhere_leaves_whole_transactions(
             process = recording.process()
             begins(recording)
         fill(upstream)
-        for _ in range(400):
+        for _ in range(MOVES):
             if process.poll() is not None:
                 break
             move(upstream, chance)
-            if recording.boundary:
-                recording.read_on()
-                assert recording.total() in (0, TOTAL)
+            recording.read_on()
+            assert recording.total() in (0, TOTAL)
     finally:
         end_process(process)
     with recording.recorder():
