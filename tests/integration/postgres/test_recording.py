@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_mzshare.connectors.postgres import slot
 from airflow_provider_mzshare.connectors.postgres.connector import PostgresConnector
+from airflow_provider_mzshare.connectors.postgres.identity import slot_name
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.errors import UpstreamChanged
 from airflow_provider_mzshare.storage.crashpoints import RECORDER_LABELS
@@ -125,6 +126,15 @@ def test_one_that_is_killed_again_and_again_under_load(recording: Recording, ups
     again = Recording(recording.catalog, recording.folder, recording.where, recording.incarnation)
     again.read_on(recording.at)
     assert again.states == recording.states
+    for max_records in (1, 50, 100_000):
+        streamed = Recording(recording.catalog, recording.folder, recording.where, recording.incarnation)
+        sizes = []
+        for size in streamed.stream_on(max_records):
+            sizes.append(size)
+            assert streamed.total() in (0, TOTAL)
+        assert streamed.states == recording.states
+        assert streamed.at == recording.at
+    assert sizes == [sum(sizes)]
 
 
 def test_a_connection_that_is_cut_begins_again_at_the_last_boundary(recording: Recording, upstream: Database) -> None:
@@ -145,7 +155,7 @@ def test_a_connection_that_is_cut_begins_again_at_the_last_boundary(recording: R
 def test_a_slot_that_somebody_dropped_or_moved_is_told_and_nothing_skipped(
     recording: Recording, upstream: Database
 ) -> None:
-    name = slot.slot_name(recording.journal.journal)
+    name = slot_name(recording.journal.journal)
     with recording.recorder():
         begins(recording)
         fill(upstream)
@@ -187,7 +197,7 @@ def test_a_slot_that_is_in_use_is_waited_for(recording: Recording, upstream: Dat
 
 
 def test_the_server_forgets_only_what_a_committed_tick_has_read(recording: Recording, upstream: Database) -> None:
-    name = slot.slot_name(recording.journal.journal)
+    name = slot_name(recording.journal.journal)
 
     def confirmed() -> int:
         with upstream.connect() as session:
