@@ -191,6 +191,7 @@ class TickExecutor:
         return self._tasks(group.records, group.partitions)
 
     def _tasks(self, records: int, partitions: int) -> int:
+        records //= self._reader.place.per_record
         wanted = max(-(-records // RECORDS_PER_TASK), -(-partitions // PARTITIONS_PER_TASK))
         return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
 
