@@ -246,10 +246,6 @@ class ReferenceMissing(TerminalError):
     """The topic or table is not there upstream."""
 
 
-class UpstreamUnfit(TerminalError):
-    """An upstream that can be reached, but not read as it is set up."""
-
-
 class BadStart(TerminalError):
     """A START that the upstream cannot give."""
 
@@ -386,17 +382,6 @@ class BadJobFile(TerminalError):
 
 class LaunchFailed(TransientError):
     """An app could not be started at all."""
-
-
-class UnknownLauncher(TerminalError):
-    """A way to run apps that is not installed here. :param known: those that are."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        super().__init__(
-            f"there is no launcher {name!r} here; there are: {', '.join(known)}",
-            hint="install the package that has it, or set MZSHARE_LAUNCHER to one of these for new apps",
-        )
 
 
 class ServerFailed(TerminalError):

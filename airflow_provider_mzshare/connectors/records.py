@@ -78,6 +78,20 @@ def as_records(batch: pa.RecordBatch, place: Place) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns, schema=of_rows)
 
 
+def as_values(rows: pa.StructArray) -> pa.Array:
+    """Rows as records have them, for who has to show a row: JSON of what is there. Slow."""
+    return pa.array([_as_json(row) for row in rows.to_pylist()], pa.binary())
+
+
+def _as_json(row: Mapping[str, object]) -> bytes:
+    there = {name: value for name, value in row.items() if value is not None}
+    return json.dumps(there, default=_as_text, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _as_text(value: object) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+
+
 def size_of(batch: pa.RecordBatch) -> int:
     """Bytes of keys and values, or of the rows' columns."""
     if ROW in batch.schema.names:

@@ -89,10 +89,13 @@ class Held:
         self.rows = self.schema.empty_table()
         self.refused: list[str] = []
         self.errors: list[str] = []
+        self.bad: list[dict[str, Any]] = []
+        """The changes that could not be decoded, as the errors show them."""
 
     def put(self, decoded: Sequence[Decoded]) -> None:
         member = self.member
         events = pa.Table.from_batches([each.data.batch for each in decoded if each.data], member.events_schema)
+        self.bad += [json.loads(v) for each in decoded if each.errors for v in each.errors.batch["value"].to_pylist()]
         self.errors += [t for each in decoded if each.errors for t in each.errors.batch.column("error").to_pylist()]
         events = events.sort_by([(n, "ascending") for n in system_names(events.schema.names) if n not in MARKS])
         keys = list(member.keys)

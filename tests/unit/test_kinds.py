@@ -42,8 +42,10 @@ NAMING = {
         "the catalog's database, or the dialect of views",
     ),
     "connectors/connections.py": "Airflow's name of a type of connections",
-    "envelopes/registry.py": "its line of registration",
-    "formats/registry.py": "its line of registration",
+    **dict.fromkeys(
+        ("envelopes/postgres.py", "envelopes/registry.py", "formats/postgres.py", "formats/registry.py"),
+        "the name of its format and of its envelope",
+    ),
     "hooks/definitions.py": "the kind of those who say nothing of a kind: operators had no other",
 }
 """Where a kind's name may stand outside its folder, and why."""

@@ -10,11 +10,16 @@ import psycopg
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig
 from airflow_provider_mzshare.connectors.postgres.identity import Identity
 from airflow_provider_mzshare.connectors.postgres.slot import Slot
-from airflow_provider_mzshare.errors import NotAuthorized, ReferenceMissing, UpstreamChanged, UpstreamUnfit
+from airflow_provider_mzshare.errors import NotAuthorized, ReferenceMissing, TerminalError, UpstreamChanged
 
 OLDEST = 14
 """The first major version that is supported: older ones get no corrections any more."""
 ACTIONS = ("insert", "update", "delete", "truncate")
+
+
+class UpstreamUnfit(TerminalError):
+    """A server that can be reached, but not read as it is set up."""
+
 
 _SERVER = """
 SELECT pg_is_in_recovery(), current_setting('wal_level'), current_user::text,

@@ -12,7 +12,7 @@ from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot
 from airflow_provider_mzshare.connectors.postgres.ranges import Ranges
 from airflow_provider_mzshare.connectors.postgres.reader import PostgresReader
 from airflow_provider_mzshare.connectors.postgres.records import PostgresRecords
-from airflow_provider_mzshare.connectors.postgres.slot import drop
+from airflow_provider_mzshare.connectors.postgres.slot import drop, ours
 from airflow_provider_mzshare.connectors.postgres.snapshot import PostgresSnapshots
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
@@ -70,5 +70,7 @@ class PostgresConnector:
     def reach(connection: Connection) -> str:
         config = PostgresConfig.from_connection(connection)
         with explained(config), connect(config, "doctor") as session:
-            version = session.info.server_version
-            return f"Postgres {version // 10000}.{version % 10000} at {config.where} answers: {config.database!r}"
+            version, found = session.info.server_version, ours(session)
+        shown = f"Postgres {version // 10000}.{version % 10000} at {config.where} answers: {config.database!r}"
+        kept = sum(slot.retained for slot in found) / (1 << 20)
+        return f"{shown}; {len(found)} slot(s) of mzshare keep {kept:,.0f} MiB of its log" if found else shown

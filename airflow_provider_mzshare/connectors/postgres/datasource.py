@@ -48,6 +48,8 @@ class StreamReader(DataSourceStreamReader):
         return {LANE: self._at}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        if start == end:
+            return []  # Spark begins with such a batch.
         marks, parts = read_announced(self._announced)
         lower, upper = marks.get(start[LANE]), marks.get(end[LANE])
         if lower is None or upper is None:

@@ -123,7 +123,7 @@ class PostgresFeed:
         group, get = self._group, self._connection.pgconn.get_copy_data
         append, room = group.frames.append, GROUP_BYTES - self._bytes
         most = GROUP_MESSAGES - len(group.frames)
-        if group.is_full:
+        if group.is_full():
             return
         self._connection.pgconn.consume_input()
         while room > 0 and most > 0:
@@ -139,7 +139,7 @@ class PostgresFeed:
                     most -= 1
                     continue
                 group.note(bytes(data[_HEAD:]))
-                if group.is_full:
+                if group.is_full():
                     break
             elif data[0] == _KEEPALIVE:
                 self._note_alive(bytes(data))
@@ -155,7 +155,7 @@ class PostgresFeed:
 
     def _is_enough(self) -> bool:
         group = self._group
-        return group.is_full or self._bytes >= GROUP_BYTES or len(group.frames) >= GROUP_MESSAGES
+        return group.is_full() or self._bytes >= GROUP_BYTES or len(group.frames) >= GROUP_MESSAGES
 
     def _has_some(self, now: float) -> bool:
         if self._group.frames or self._group.boundary is not None or self._told is None:

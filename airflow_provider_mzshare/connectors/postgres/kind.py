@@ -8,9 +8,15 @@ from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, SEGMENT_MODULES, ConnectorKind
 from airflow_provider_mzshare.connectors.postgres.identity import Identity, slot_name
 from airflow_provider_mzshare.connectors.postgres.place import PLACE
-from airflow_provider_mzshare.connectors.postgres.specs import PostgresExportDetails, PostgresSpec
+from airflow_provider_mzshare.connectors.postgres.specs import (
+    PostgresExportDetails,
+    PostgresSpec,
+    PublishedTable,
+    columns_of,
+    text_only,
+)
 from airflow_provider_mzshare.core.options import Option
-from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
+from airflow_provider_mzshare.core.specs import TableSpec
 
 _FOLDER = "airflow_provider_mzshare.connectors.postgres"
 
@@ -52,20 +58,26 @@ class PostgresKind(ConnectorKind[PostgresSpec]):
         return f"replication slot {slot_name(Identity.read(incarnation).journal)}"
 
     def export(self, source: PostgresSpec, table: TableSpec, reference: ReferenceInfo) -> PostgresExportDetails:
+        if not isinstance(reference, PublishedTable):
+            raise TypeError("only tables of a publication can be read")
         return PostgresExportDetails(
-            oid=getattr(reference, "oid", 0),
-            identity=getattr(reference, "identity", "d"),
-            columns=getattr(reference, "published", ()),
-            keys=reference.keys,
+            oid=reference.oid, identity=reference.identity, columns=reference.published, keys=reference.keys
         )
 
     def stored_reference(self, table: TableSpec) -> ReferenceInfo:
         made = table.details
         if not isinstance(made, PostgresExportDetails):
             return super().stored_reference(table)
-        columns = tuple(ColumnSpec(name=column.name, type=column.type or "text") for column in made.columns)
-        text_only = tuple((column.name, column.upstream) for column in made.columns if column.type is None)
-        return ReferenceInfo(table.namespace, table.reference, columns, made.keys, text_only=text_only)
+        return PublishedTable(
+            table.namespace,
+            table.reference,
+            columns_of(made.columns),
+            made.keys,
+            text_only=text_only(made.columns),
+            oid=made.oid,
+            identity=made.identity,
+            published=made.columns,
+        )
 
 
 KIND = PostgresKind()

@@ -11,10 +11,14 @@ from typing import Any
 
 import psycopg
 
-from airflow_provider_mzshare.connectors.base import ReferenceInfo
-from airflow_provider_mzshare.connectors.postgres.specs import Identifying, UpstreamColumn
+from airflow_provider_mzshare.connectors.postgres.specs import (
+    Identifying,
+    PublishedTable,
+    UpstreamColumn,
+    columns_of,
+    text_only,
+)
 from airflow_provider_mzshare.connectors.postgres.types import our_type
-from airflow_provider_mzshare.core.specs import ColumnSpec
 
 _FILTERS, _PUBLISHED_GENERATED = 150000, 180000
 """The versions from which publications have row filters and column lists, and may have generated columns."""
@@ -56,15 +60,6 @@ SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
 FROM pg_index AS i
 WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND i.indimmediate AND i.indisvalid
 """
-
-
-@dataclass(frozen=True)
-class PublishedTable(ReferenceInfo):
-    """:param oid: of the table. :param identity: what its deletes and updates carry of the row before."""
-
-    oid: int = 0
-    identity: Identifying = "d"
-    published: tuple[UpstreamColumn, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,9 +109,9 @@ def _reference(table: _Found, columns: Sequence[UpstreamColumn], keys: tuple[str
     return PublishedTable(
         namespace=table.schema,
         name=table.name,
-        columns=tuple(ColumnSpec(name=column.name, type=column.type or "text") for column in published),
+        columns=columns_of(published),
         keys=keys,
-        text_only=tuple((column.name, column.upstream) for column in published if column.type is None),
+        text_only=text_only(published),
         unfit=unfit,
         remedy=remedy,
         oid=table.oid,

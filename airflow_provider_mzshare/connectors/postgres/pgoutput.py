@@ -30,7 +30,7 @@ Relation = Mapping[str, Any]
 class _Run(NamedTuple):
     """Changes of one transaction, in a row."""
 
-    count: int
+    messages: int
     position: int
     time: int
     xid: int
@@ -45,19 +45,21 @@ class Group:
     """
 
     def __init__(self, relations: Iterable[Relation] = ()) -> None:
-        self.frames: list[bytes] = []
+        self.frames: list[bytes | memoryview] = []
         self.boundary: int | None = None
         """The end of the last whole transaction, since it was taken last."""
         self.is_open = False
         """A transaction's end was not told yet."""
-        self.is_full = False
-        """What came last belongs to the next group."""
         self._relations = {relation["oid"]: relation for relation in relations}
         self._changed: Relation | None = None
         self._is_new = bool(self._relations)
         self._position = self._time = self._xid = self._index = self._begun = 0
         self._runs: list[_Run] = []
         self._truncated: list[tuple[int, int]] = []
+
+    def is_full(self) -> bool:
+        """What came last belongs to the next group."""
+        return self._changed is not None
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -91,7 +93,7 @@ class Group:
         self.frames, self._runs, self._truncated, self._begun, self.boundary = [], [], [], 0, None
         if self._changed is not None:
             self._relations[self._changed["oid"]] = self._changed
-            self._changed, self._is_new, self.is_full = None, True, False
+            self._changed, self._is_new = None, True
         return messages, prologue
 
     def _end_run(self) -> None:
@@ -105,7 +107,7 @@ class Group:
         if known == relation:
             return
         if known is not None and self.frames:
-            self._changed, self.is_full = relation, True
+            self._changed = relation
         else:
             self._relations[relation["oid"]] = relation
             self._is_new = True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Literal
 
+from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.postgres.relations import type_mark
-from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Spec
+from airflow_provider_mzshare.core.specs import ColumnSpec, ExportDetails, SourceSpec, Spec
 
 Identifying = Literal["d", "i", "f", "n"]
 """What tells rows apart in the stream, as Postgres has it: the primary key, an index, all columns, nothing."""
@@ -32,6 +34,24 @@ class UpstreamColumn(Spec):
     """The type as Postgres writes it: ``numeric(10,2)``."""
     type: str | None = None
     """Ours; None for a type that only TEXT COLUMNS takes."""
+
+
+def columns_of(published: Iterable[UpstreamColumn]) -> tuple[ColumnSpec, ...]:
+    """As ours; text where no type of ours holds all values."""
+    return tuple(ColumnSpec(name=column.name, type=column.type or "text") for column in published)
+
+
+def text_only(published: Iterable[UpstreamColumn]) -> tuple[tuple[str, str], ...]:
+    return tuple((column.name, column.upstream) for column in published if column.type is None)
+
+
+@dataclass(frozen=True)
+class PublishedTable(ReferenceInfo):
+    """:param oid: of the table. :param identity: what its deletes and updates carry of the row before."""
+
+    oid: int = 0
+    identity: Identifying = "d"
+    published: tuple[UpstreamColumn, ...] = ()
 
 
 class PostgresExportDetails(ExportDetails):

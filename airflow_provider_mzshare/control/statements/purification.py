@@ -101,7 +101,8 @@ def _with_own(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> sql.Creat
     """With the format and the envelope that all tables of the kind have, if it says so."""
     if kind.own_envelope == DEFAULT_ENVELOPE:
         return statement
-    if statement.envelope not in (DEFAULT_ENVELOPE, kind.own_envelope):
+    unsaid = (DEFAULT_ENVELOPE, kind.own_envelope)
+    if statement.envelope not in unsaid:
         raise BadExport(
             f"table {statement.name}: a {kind.title} table always has the rows that are there upstream",
             hint=f"leave ENVELOPE {envelope_word(statement.envelope)} out",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_mzshare.connectors.base import RecordedConnector
-from airflow_provider_mzshare.core.ids import BackfillId
+from airflow_provider_mzshare.core.ids import BackfillId, JournalId
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog.state import Generation, Holder
 from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore, TickStore
@@ -49,10 +49,12 @@ class Ingestion(App):
     """One run of a source's shared app. Every start of the query gets a new checkpoint in its folder.
 
     :param backfills: the store of a backfill that the app executes itself.
+    :param make_folder: of the journal that an upstream is recorded in, where nobody has written anything yet.
     """
 
     store: TickStore
     backfills: Callable[[BackfillId], BackfillStore]
+    make_folder: Callable[[JournalId], None] = lambda journal: None
 
     @property
     def leases(self) -> LeaseStore:
@@ -127,6 +129,7 @@ class _Streaming(Holding):
             connector.feed,
             RecordedSource(app.store, self._holder, app.reader.place.only_lane),
             heartbeat_seconds=app.heartbeat_seconds,
+            prepare=lambda: app.make_folder(connector.journal.journal),
         )
 
     @property

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.places import Lane
-from airflow_provider_mzshare.connectors.records import ROW, as_records
+from airflow_provider_mzshare.connectors.records import ROW, as_records, as_values
 from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Reading, utf8
 from airflow_provider_mzshare.storage.fanout.changes import ChangedRows
 from airflow_provider_mzshare.storage.fanout.events import Events, events_of
@@ -186,7 +186,8 @@ class SharedBatch:
 
     def _make_error_rows(self, rows: npt.NDArray[np.intp], texts: Sequence[str], hash_version: int) -> Rows:
         picked = self._batch.take(pa.array(rows))
-        own = [*(picked.column(name) for name in ("timestamp", "key", "value")), pa.array(texts, pa.string())]
+        value = as_values(picked.column(ROW)) if ROW in picked.schema.names else picked.column("value")
+        own = [picked.column("timestamp"), picked.column("key"), value, pa.array(texts, pa.string())]
         system = [pa.array(self._numbers[rows]), *(picked.column(name) for name in self._place.given)]
         batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema(self._place))
         columns = [SharedColumn(values) for values in batch.columns]

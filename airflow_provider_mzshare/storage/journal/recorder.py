@@ -54,6 +54,7 @@ class Recorder:
 
     :param store: of the journal. :param root: the warehouse.
     :param open_feed: from the last boundary on.
+    :param prepare: makes the journal's folder, if nobody has written there yet.
     """
 
     def __init__(
@@ -65,8 +66,9 @@ class Recorder:
         source: Recorded,
         *,
         heartbeat_seconds: float,
+        prepare: Callable[[], None] = lambda: None,
     ) -> None:
-        self._store, self._root, self._job_id = store, root, job_id
+        self._store, self._root, self._job_id, self._prepare = store, root, job_id, prepare
         self._open_feed, self._source, self._heartbeat_seconds = open_feed, source, heartbeat_seconds
         self._stopping = threading.Event()
         self._failure: MzShareError | None = None
@@ -119,6 +121,7 @@ class Recorder:
 
     def _record(self) -> None:
         """One epoch."""
+        self._prepare()
         holder = self._claim()
         partition = self._store.partition(PARTITION)
         try:

@@ -12,6 +12,7 @@ import pytest
 
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.postgres import slot
+from airflow_provider_mzshare.connectors.postgres.checks import UpstreamUnfit
 from airflow_provider_mzshare.connectors.postgres.clients import PostgresConfig, connect
 from airflow_provider_mzshare.connectors.postgres.identity import Identity
 from airflow_provider_mzshare.connectors.postgres.upstream import PostgresUpstream
@@ -23,7 +24,6 @@ from airflow_provider_mzshare.errors import (
     NotAuthorized,
     ReferenceMissing,
     UpstreamChanged,
-    UpstreamUnfit,
     UpstreamUnreachable,
 )
 from tests.support.postgres import Postgres
@@ -278,6 +278,15 @@ def test_a_slot_is_made_looked_at_and_dropped(upstream: Database) -> None:
         assert slot.drop(session, name)
         assert not slot.drop(session, name)
     assert upstream.slots() == ["theirs"]
+
+
+def test_a_look_at_a_connection_tells_of_our_slots(upstream: Database) -> None:
+    reach = kind_of(upstream.spec()).reach
+    upstream.run("SELECT pg_create_logical_replication_slot('theirs', 'pgoutput')")
+    assert reach(upstream.connection()).endswith(f"answers: '{upstream.name}'")
+    with upstream.connect() as session:
+        slot.make(session, "mzshare_0123456789abcdef")
+    assert "; 1 slot(s) of mzshare keep 0 MiB of its log" in reach(upstream.connection())
 
 
 def test_a_slot_that_is_read_is_dropped_with_its_reader(upstream: Database) -> None:

@@ -191,6 +191,8 @@ def test_what_no_type_of_ours_holds_is_an_error_of_its_table(database: Database)
             'field "made": outside the years 0001 to 9999',
             'field "day": outside the years 0001 to 9999',
         ]
+        shown = [(each["op"], each["after"]["id"], each["after"]["day"]) for each in held.bad]
+        assert shown == [("c", "0", None), ("c", "1", None), ("c", "2", None), ("c", "3", "10000-01-01")]
         assert list(held.contents()) == [("eu", 3)], "the row that was mended"
 
 

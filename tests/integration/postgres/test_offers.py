@@ -6,6 +6,7 @@ import pytest
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
 from airflow_provider_mzshare.connectors.registry import kind_of
+from airflow_provider_mzshare.core.specs import TableSpec
 from tests.support.upstream_postgres import PUBLICATION, Database
 
 
@@ -72,6 +73,16 @@ def test_a_key_is_what_identifies_rows_in_the_stream(upstream: Database) -> None
     assert found["public.by_index"].keys == ("code",)
     assert found["public.whole"].keys == ("id",)
     assert not any(reference.unfit for reference in found.values())
+
+
+def test_a_table_knows_what_it_was_made_from(upstream: Database) -> None:
+    upstream.run("CREATE TABLE t (id int PRIMARY KEY, total numeric(9,2), taken interval)")
+    upstream.publish()
+    reference, kind = offered(upstream)["public.t"], kind_of(upstream.spec())
+    spec = TableSpec(reference="t", namespace="public", format=kind.own_format, envelope=kind.own_envelope)
+    made = spec.model_copy(update={"details": kind.export(upstream.spec(), spec, reference)})
+    again = TableSpec.model_validate_json(made.model_dump_json())
+    assert kind.stored_reference(again) == reference
 
 
 @pytest.mark.parametrize(

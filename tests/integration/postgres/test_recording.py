@@ -1,4 +1,4 @@
-"""A real database's changes are written down: whoever dies, whatever is cut, each transaction is there whole and once."""
+"""A real database's changes are written down: whatever dies or is cut, each transaction is there whole and once."""
 
 from __future__ import annotations
 
