@@ -12,22 +12,28 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from airflow_provider_mzshare.connectors.connections import Connection
+from airflow_provider_mzshare.connectors.postgres.batches import changes
 from airflow_provider_mzshare.connectors.postgres.connector import PostgresConnector
+from airflow_provider_mzshare.connectors.postgres.datasource import next_boundary
 from airflow_provider_mzshare.connectors.postgres.place import LANE
-from airflow_provider_mzshare.connectors.postgres.ranges import boundary_of
+from airflow_provider_mzshare.connectors.postgres.ranges import Boundaries, Ranges, boundary_of
 from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
 from airflow_provider_mzshare.core.ids import new_job_id
 from airflow_provider_mzshare.core.journal.stores import JournalStore
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.embedded.process import LOOPBACK
+from airflow_provider_mzshare.journal.parts import Part, within
 from airflow_provider_mzshare.storage.journal.recorder import Recorded, Recorder
 from tests.support.postgres import OWNER
 from tests.support.upstream_postgres import PUBLICATION, Database
@@ -107,13 +113,32 @@ class Recording:
     def read_on(self, upper: int | None = None) -> int:
         """Read up to a boundary, as a tick would, and return how many changes there were."""
         upper = upper or self.boundary
-        before, count = self.at, 0
-        for batch in self.connector().records().read(LANE, before, upper):
+        before = self.at
+        count = self._take(self.connector().records().read(LANE, before, upper))
+        self.at = upper
+        self.log.file.write_text(str(upper))
+        return count
+
+    def stream_on(self, max_records: int) -> Iterator[int]:
+        """Read on as a stream of Spark does, batch after batch; yield how many changes each had."""
+        journal = self.journal
+        look = Boundaries(journal, Ranges(journal, self.root), max_records)
+        while True:
+            told: Any = look(Position({LANE: self.at}))
+            marks, parts = dict(told["marks"]), [Part.from_plain(each) for each in told["parts"]]
+            upper = next_boundary(self.at, marks, max_records)
+            if upper == self.at:
+                return
+            count = self._take(changes(within(parts, {0: marks[self.at]}, {0: marks[upper]})))
+            self.at = upper
+            yield count
+
+    def _take(self, batches: Iterable[pa.RecordBatch]) -> int:
+        count = 0
+        for batch in batches:
             count += batch.num_rows
             for change in batch.to_pylist():
                 self._apply(change)
-        self.at = upper
-        self.log.file.write_text(str(upper))
         return count
 
     def _apply(self, change: Row) -> None:

@@ -133,16 +133,18 @@ class PostgresFeed:
                     self._raise_end()
                 break
             room -= size
-            if data[0] == _DATA:
-                if data[_HEAD] in CHANGES:
-                    append(data[_HEAD:])
+            # Views of memory are tracked by the collector of garbage, bytes are not: many at once cost ten times more.
+            message = bytes(data)
+            if message[0] == _DATA:
+                if message[_HEAD] in CHANGES:
+                    append(message[_HEAD:])
                     most -= 1
                     continue
-                group.note(bytes(data[_HEAD:]))
+                group.note(message[_HEAD:])
                 if group.is_full():
                     break
-            elif data[0] == _KEEPALIVE:
-                self._note_alive(bytes(data))
+            elif message[0] == _KEEPALIVE:
+                self._note_alive(message)
         self._bytes = GROUP_BYTES - room
 
     def _note_alive(self, data: bytes) -> None:

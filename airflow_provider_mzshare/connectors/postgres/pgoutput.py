@@ -45,7 +45,7 @@ class Group:
     """
 
     def __init__(self, relations: Iterable[Relation] = ()) -> None:
-        self.frames: list[bytes | memoryview] = []
+        self.frames: list[bytes] = []
         self.boundary: int | None = None
         """The end of the last whole transaction, since it was taken last."""
         self.is_open = False

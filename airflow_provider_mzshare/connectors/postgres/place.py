@@ -14,5 +14,6 @@ PLACE = Place(
     columns=(PlaceColumn("lsn", "_mz_lsn", "bigint"), PlaceColumn("index", "_mz_index", "bigint")),
     counted="lsn",
     only_lane=LANE,
+    per_record=128,
     show=show_lsn,
 )

@@ -228,7 +228,7 @@ class _Following(Holding):
         behind = rearmost(tables, self._app.store.spec_changes(behind.table_ids), at_least=self._at_least)
         group = cut_group(
             self._ticks(behind.first, state.last_number),
-            max_records=self._pacer.max_records(rate, self._app.max_records),
+            max_records=self._pacer.max_records(rate, self._app.max_records) * self._app.reader.place.per_record,
             before=behind.before,
             at_least=self._at_least,
         )
@@ -251,7 +251,7 @@ class _Following(Holding):
             crashpoint("converging")
         if any(table.keyed and table.begun_at is None for table in tables.values()):
             self._app.store.begin_reads(tables)
-        self._pacer.begin(group.records, time.monotonic())
+        self._pacer.begin(group.records // self._app.reader.place.per_record, time.monotonic())
         is_late = len(group.ticks) > 1 or group.number <= history
         compacts = self._ends.compaction is not None and any(table.keyed for table in tables.values())
         members = self._app.store.members(tables, group.first.number)

@@ -205,7 +205,7 @@ class _Epoch:
             except SegmentExists as error:
                 log.info("%s", error)
             except OSError as error:
-                self._tell(NotWritten(self._root, error))
+                self._tell(NotWritten(self._root, error, then="the app goes on by itself"))
                 self._stopping.wait(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
             self._tail.give_up()
             if self._stopping.is_set():

@@ -159,7 +159,8 @@ class TickExecutor:
 
     def tasks(self, group: TickGroup) -> int:
         """Into how many tasks the pass over a group is split. A bounded read should have as many partitions."""
-        wanted = max(-(-group.records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
+        records = group.records // self._reader.place.per_record
+        wanted = max(-(-records // RECORDS_PER_TASK), -(-group.partitions // PARTITIONS_PER_TASK))
         return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
 
     def execute(self, group: TickGroup, members: Sequence[Member], read: Callable[[], DataFrame | None]) -> Executed:

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_mzshare.connectors.postgres import slot
 from airflow_provider_mzshare.connectors.postgres.connector import PostgresConnector
+from airflow_provider_mzshare.connectors.postgres.identity import slot_name
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.errors import UpstreamChanged
 from airflow_provider_mzshare.storage.crashpoints import RECORDER_LABELS
@@ -18,6 +19,7 @@ from tests.support.recording import ACCOUNTS, EACH, TABLES, Recording, end_proce
 from tests.support.upstream_postgres import Database
 from tests.support.waiting import wait_until
 
+MOVES = 60
 TOTAL = len(TABLES) * ACCOUNTS * EACH
 
 
@@ -65,10 +67,23 @@ def test_what_is_committed_is_there_soon_and_an_idle_server_comes_to_its_end(
     assert recording.total() == TOTAL
 
 
-@pytest.mark.parametrize("label", [f"{label}@{nth}" for label in RECORDER_LABELS for nth in (1, 3)])
+@pytest.mark.parametrize("label", RECORDER_LABELS)
+def test_a_recorder_that_is_killed_at_once_leaves_whole_transactions(
+    recording: Recording, upstream: Database, label: str
+) -> None:
+    killed_at(recording, upstream, f"{label}@1")
+
+
+@pytest.mark.full(seconds=200)
+@pytest.mark.parametrize("label", RECORDER_LABELS)
 def test_a_recorder_that_is_killed_anywhere_leaves_whole_transactions(
     recording: Recording, upstream: Database, label: str
 ) -> None:
+    killed_at(recording, upstream, f"{label}@3")
+
+
+def killed_at(recording: Recording, upstream: Database, label: str) -> None:
+    """If it comes there: a label that it does not pass so often is one that nothing happens at."""
     chance = random.Random(label)
     process = recording.process(label)
     try:
@@ -78,13 +93,12 @@ def test_a_recorder_that_is_killed_anywhere_leaves_whole_transactions(
             process = recording.process()
             begins(recording)
         fill(upstream)
-        for _ in range(400):
+        for _ in range(MOVES):
             if process.poll() is not None:
                 break
             move(upstream, chance)
-            if recording.boundary:
-                recording.read_on()
-                assert recording.total() in (0, TOTAL)
+            recording.read_on()
+            assert recording.total() in (0, TOTAL)
     finally:
         end_process(process)
     with recording.recorder():
@@ -112,6 +126,15 @@ def test_one_that_is_killed_again_and_again_under_load(recording: Recording, ups
     again = Recording(recording.catalog, recording.folder, recording.where, recording.incarnation)
     again.read_on(recording.at)
     assert again.states == recording.states
+    for max_records in (1, 50, 100_000):
+        streamed = Recording(recording.catalog, recording.folder, recording.where, recording.incarnation)
+        sizes = []
+        for size in streamed.stream_on(max_records):
+            sizes.append(size)
+            assert streamed.total() in (0, TOTAL)
+        assert streamed.states == recording.states
+        assert streamed.at == recording.at
+    assert sizes == [sum(sizes)]
 
 
 def test_a_connection_that_is_cut_begins_again_at_the_last_boundary(recording: Recording, upstream: Database) -> None:
@@ -132,7 +155,7 @@ def test_a_connection_that_is_cut_begins_again_at_the_last_boundary(recording: R
 def test_a_slot_that_somebody_dropped_or_moved_is_told_and_nothing_skipped(
     recording: Recording, upstream: Database
 ) -> None:
-    name = slot.slot_name(recording.journal.journal)
+    name = slot_name(recording.journal.journal)
     with recording.recorder():
         begins(recording)
         fill(upstream)
@@ -174,7 +197,7 @@ def test_a_slot_that_is_in_use_is_waited_for(recording: Recording, upstream: Dat
 
 
 def test_the_server_forgets_only_what_a_committed_tick_has_read(recording: Recording, upstream: Database) -> None:
-    name = slot.slot_name(recording.journal.journal)
+    name = slot_name(recording.journal.journal)
 
     def confirmed() -> int:
         with upstream.connect() as session:
