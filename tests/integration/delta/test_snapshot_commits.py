@@ -1,4 +1,4 @@
-"""The first commit of a generation, by runs that do not know of each other: the snapshot whose rows are there."""
+"""The first commit of a generation, by runs that do not know of each other: the one that is there counts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from airflow_provider_mzshare.errors import BadCollection, GroupTooShort, PlanAg
 from airflow_provider_mzshare.storage.writing.dues import Due
 from airflow_provider_mzshare.storage.writing.snapshots import SnapshotCommits
 from airflow_provider_mzshare.storage.writing.writers import GroupCommits
-from tests.support.delta import read_arrow
-from tests.support.writers import MEMBER, Log, execute, finish, plan, run_pass, writer
+from tests.support.writers import MEMBER, Log, execute, finish, newest, plan, run_pass, writer
 
 LOG = Log()
 
@@ -49,7 +48,7 @@ class Run:
 
 
 def ticks(root: Path) -> Sequence[int]:
-    return sorted(set(read_arrow(root / MEMBER.data).column("_mz_tick").to_pylist()))
+    return sorted(set(newest(root, MEMBER.data).column("_mz_tick").to_pylist()))
 
 
 def test_a_run_finds_what_it_has_committed_itself(tmp_path: Path) -> None:
@@ -59,7 +58,7 @@ def test_a_run_finds_what_it_has_committed_itself(tmp_path: Path) -> None:
     landed = run.landed()
     assert landed is not None
     assert landed.snapshot == run.snapshot
-    assert landed.done.rows == len(read_arrow(tmp_path / MEMBER.data))
+    assert landed.done.rows == len(newest(tmp_path, MEMBER.data))
     assert [(one.collection_id, one.tick) for one in landed.done.written] == [(MEMBER.errors, 3), (MEMBER.data, 3)]
 
 
