@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import numpy as np
-
 from airflow_provider_mzshare.journal import index
 from airflow_provider_mzshare.journal.blocks import BLOCK_HEADER, Block
 from airflow_provider_mzshare.journal.files import local_path_of
@@ -37,7 +35,7 @@ def offset_of(path: str, first: int, length: int, position: int) -> int | None:
             if block.low is not None and block.low >= position:
                 return block.first
             positions = segment.messages(at, block).column("position").to_numpy(zero_copy_only=False)
-            return block.first + int(np.searchsorted(positions, position))
+            return block.first + int(positions.searchsorted(position))
     return None
 
 
