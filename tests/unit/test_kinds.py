@@ -28,6 +28,8 @@ NAMING = {
             "control/catalog/database/journal_models.py",
             "control/catalog/database/migrations/versions/v0020_journals.py",
             "control/catalog/database/migrations/versions/v0021_batches_by_place.py",
+            "control/catalog/database/migrations/versions/v0021_batches_by_place.py",
+            "control/catalog/log/journal_statements.py",
             "control/catalog/log/journal_statements.py",
             "control/catalog/log/journals.py",
         ),

@@ -31,6 +31,7 @@ OTHER_THINGS = {
     "airflow_provider_mzshare/hooks/exports.py": "the kind of file that an export writes",
     "airflow_provider_mzshare/plugins/status_page.py": "the output of the status page",
     "airflow_provider_mzshare/settings.py": "the scheme of a URL",
+    "airflow_provider_mzshare/storage/apps/ticking.py": "a count of bytes",
 }
 """Words that are also names of formats, and what they mean there."""
 

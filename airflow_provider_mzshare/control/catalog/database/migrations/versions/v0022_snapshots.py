@@ -25,4 +25,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", "table_id", name="snapshots_pkey"),
         sa.ForeignKeyConstraint(["table_id"], ["tables.id"], name="snapshots_table_id_fkey"),
     )
-    op.create_index("ix_snapshots_table_id", "snapshots", ["table_id"])
+    op.create_index("snapshots_table_id", "snapshots", ["table_id"])
