@@ -178,7 +178,8 @@ class Reader(Protocol):
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, where a Spark job would cost far more than
-        these records are worth; None where it would not. None for an empty range says that it never would.
+        these records are worth; None where it would not. None for an empty range says that it never would; of an
+        upstream that is recorded, that no tick is begun so: where one may end, its stream knows.
         """
         ...
 

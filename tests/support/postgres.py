@@ -105,9 +105,9 @@ class Postgres:
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         return psycopg.connect(host=LOOPBACK, port=self.port, user=OWNER, dbname=database, autocommit=True)
 
-    def create_database(self, template: str = "template1") -> str:
+    def create_database(self, template: str = "template1", *, name: str = "") -> str:
         """Return the name of a new database, which is empty or a copy."""
-        name = f"db_{uuid4().hex[:12]}"
+        name = name or f"db_{uuid4().hex[:12]}"
         with self.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         return name

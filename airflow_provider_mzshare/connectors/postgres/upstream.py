@@ -91,10 +91,11 @@ class PostgresUpstream:
         """Changes are never removed because of later ones."""
 
     def begin_offsets(self) -> Position:
-        """What is left in the journal; the origin as long as nothing was removed from it."""
+        """What is left in the journal; the origin as long as nothing was removed from it. Of the transaction whose
+        changes are the first that are left, some may be gone."""
         trimmed = self._store is not None and any(state.begin for state in self._store.partitions())
         oldest = oldest_of(self._store) if trimmed and self._store is not None else None
-        return Position() if oldest is None else Position({LANE: oldest})
+        return Position() if oldest is None else Position({LANE: oldest + 1})
 
     def end_offsets(self) -> Position:
         """Where the server's log ends: nothing beyond that can be committed and sent yet."""
