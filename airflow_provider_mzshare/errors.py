@@ -253,7 +253,7 @@ class BadStart(TerminalError):
 class UpstreamChanged(TerminalError):
     """The upstream is no longer what the log was read from; the source stalls, nothing is skipped.
 
-    ``reason`` is machine-readable: ``topic_recreated``, ``topic_missing``, ``history_gone`` or ``generator_changed``.
+    ``reason`` is machine-readable: ``topic_recreated``, ``history_gone``, ``slot_missing``; each kind has its own.
     """
 
     hint = "DROP SOURCE … CASCADE and create it again, once you know what was lost"
@@ -261,6 +261,16 @@ class UpstreamChanged(TerminalError):
     def __init__(self, reason: str, message: str, *, hint: str = "") -> None:
         self.reason = reason
         super().__init__(message, hint=hint)
+
+
+class SnapshotLost(TransientError):
+    """A snapshot of an upstream cannot be read to its end any more; nothing of it counts, and another one is taken."""
+
+    hint = "another snapshot is taken by itself; mzshare status shows its progress"
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"the snapshot of the tables upstream was lost: {problem}")
 
 
 # ── the tick protocol ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -372,17 +382,6 @@ class BadJobFile(TerminalError):
 
 class LaunchFailed(TransientError):
     """An app could not be started at all."""
-
-
-class UnknownLauncher(TerminalError):
-    """A way to run apps that is not installed here. :param known: those that are."""
-
-    def __init__(self, name: str, known: list[str]) -> None:
-        self.name, self.known = name, known
-        super().__init__(
-            f"there is no launcher {name!r} here; there are: {', '.join(known)}",
-            hint="install the package that has it, or set MZSHARE_LAUNCHER to one of these for new apps",
-        )
 
 
 class ServerFailed(TerminalError):

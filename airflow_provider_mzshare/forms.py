@@ -18,8 +18,8 @@ from airflow_provider_mzshare.core.specs import TABLE_OPTIONS, TableSpec
 from airflow_provider_mzshare.envelopes import registry as envelopes
 from airflow_provider_mzshare.formats import registry as formats
 
-FORMATS = tuple(formats.FORMATS)
-ENVELOPES = tuple(envelopes.ENVELOPES)
+FORMATS = formats.choices()
+ENVELOPES = envelopes.choices()
 
 
 # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ from airflow_provider_mzshare.compute.jobs import AppJob
 from airflow_provider_mzshare.control.catalog.database.engine import Catalog
 from airflow_provider_mzshare.control.catalog.log.backfill_store import CatalogBackfillStore
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
+from airflow_provider_mzshare.control.lifecycle.journal_folders import make_journal_folder
 from airflow_provider_mzshare.control.supervision.app_job import Parts, run_app
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.ticklog.backfill_rules import to_index
@@ -20,7 +21,8 @@ from airflow_provider_mzshare.storage.apps.ingestion import Ingestion
 def ingestion(job: AppJob, catalog: Catalog, parts: Parts) -> Ingestion:
     source_id = parts["source_id"]
     backfills = partial(CatalogBackfillStore, catalog, source_id)
-    return Ingestion(store=CatalogTickStore(catalog, source_id), backfills=backfills, **parts)
+    folders = partial(make_journal_folder, catalog, job.warehouse, job.umask)
+    return Ingestion(store=CatalogTickStore(catalog, source_id), backfills=backfills, make_folder=folders, **parts)
 
 
 def keyed(job: AppJob, catalog: Catalog) -> Sequence[Member]:

@@ -23,6 +23,7 @@ from tests.support.processes import left_behind
 from tests.support.s3 import S3Server
 from tests.support.selection import choose
 from tests.support.small_disk import may_mount, run_in_namespace
+from tests.support.upstream_postgres import Database, upstream_database, upstream_server
 
 ROOT = Path(__file__).parents[1]
 
@@ -114,6 +115,20 @@ def postgres() -> Iterator[Postgres]:
         yield server.start()
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def upstream_postgres() -> Iterator[Postgres]:
+    """Return a Postgres server to be read from. Shared: use a database of your own."""
+    with upstream_server() as server:
+        yield server
+
+
+@pytest.fixture
+def upstream(upstream_postgres: Postgres) -> Iterator[Database]:
+    """Return a new, empty database to be read from."""
+    with upstream_database(upstream_postgres) as database:
+        yield database
 
 
 @pytest.fixture(scope="session")

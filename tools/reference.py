@@ -22,11 +22,13 @@ _VALUES = {
 
 def tables() -> dict[str, str]:
     """By the name that marks their place in the page."""
-    kafka, generators, journals = (find_kind(name) for name in ("kafka", "load_generator", "journal"))
+    named = ("kafka", "load_generator", "journal", "postgres")
+    kafka, generators, journals, postgres = map(find_kind, named)
     return {
         "options of Kafka": _table(kafka.options, None),
         "options of load generators": _table(generators.options, generators.spec),
         "options of journals": _table(journals.options, journals.spec),
+        "options of Postgres": _table(postgres.options, None),
         "settings of sources": _table(SOURCE_SETTINGS.values(), SourceSettings),
         "options of tables": _table(TABLE_OPTIONS.values(), TableSpec),
     }

@@ -5,11 +5,12 @@ Travels to Spark's executors with the connectors that read there, so nothing but
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -45,6 +46,9 @@ class ReferenceInfo:
     :param keys: the columns that tell its rows apart; empty where there are none.
     :param partitions: which of the upstream's partitions carry it; empty is all of them, also those still to come.
     :param database: what may stand in front of its schema; None where nothing may.
+    :param text_only: columns that can only be read as text, each with its type upstream. Among ``columns`` too.
+    :param unfit: why no table can be made from it, as a clause; empty if one can.
+    :param remedy: what can be done about that.
     """
 
     namespace: str | None
@@ -53,6 +57,9 @@ class ReferenceInfo:
     keys: tuple[str, ...] = ()
     partitions: tuple[int, ...] = ()
     database: str | None = None
+    text_only: tuple[tuple[str, str], ...] = ()
+    unfit: str = ""
+    remedy: str = ""
 
 
 class Described(Protocol):
@@ -171,7 +178,8 @@ class Reader(Protocol):
 
     def read_thin(self, lower: Position, upper: Position) -> Iterator[pa.RecordBatch] | None:
         """``[lower, upper)`` without Spark, as batches of ``INPUT_SCHEMA``, where a Spark job would cost far more than
-        these records are worth; None where it would not. None for an empty range says that it never would.
+        these records are worth; None where it would not. None for an empty range says that it never would; of an
+        upstream that is recorded, that no tick is begun so: where one may end, its stream knows.
         """
         ...
 
@@ -219,6 +227,72 @@ class Journals:
     warehouse: str = ""
 
 
+@dataclass(frozen=True)
+class SnapshotRange:
+    """The part of a reference that one task reads.
+
+    :param part: which part, in words of the connector. It travels to the executor.
+    :param rows: how many there are, roughly.
+    """
+
+    reference: str
+    part: str
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class SnapshotTaken:
+    """A snapshot of an upstream's tables, which can be read as long as its keeper lives.
+
+    :param p: a place of the log: whatever was committed before is in the snapshot.
+    :param h: another: whatever is in the snapshot was committed before. In between, ``seen`` tells.
+    :param seen: which transactions it has, as text in words of the connector: ``xmin:xmax:xip``.
+    :param ranges: each row of it is in exactly one of them.
+    """
+
+    p: int
+    h: int
+    seen: str
+    ranges: tuple[SnapshotRange, ...]
+
+
+class Keeper(Protocol):
+    """Holds a snapshot open. What was read counts only if, after all was read, it says that the snapshot is durable."""
+
+    @property
+    def taken(self) -> SnapshotTaken: ...
+
+    def check(self) -> None:
+        """Raise ``SnapshotLost`` unless it is still there."""
+        ...
+
+    def is_flushed(self) -> bool:
+        """Whether all that it has outlives a crash of the upstream. ``SnapshotLost`` if it is not there any more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+RangeReader = Callable[[str], "Iterator[pa.RecordBatch]"]
+"""Reads a part, as batches of rows of its reference with the operation ``r``. Travels to executors. ``SnapshotLost``
+where the snapshot is gone, or where the reference has another file than it had, since snapshots do not hide that."""
+
+
+class Snapshots(Protocol):
+    """An upstream whose tables hold what its log does not: all that was there before the log."""
+
+    def take(
+        self, references: Sequence[str], p: int, *, waits: Callable[[str], None], stop: Callable[[], bool]
+    ) -> Keeper | None:
+        """A snapshot that has all that was committed before ``p``; None if it was told to stop.
+
+        :param waits: told now and then what it waits for. :param stop: asked now and then.
+        """
+        ...
+
+    def range_reader(self, taken: SnapshotTaken) -> RangeReader: ...
+
+
 class Connector(Protocol):
     """One source's way to its upstream."""
 
@@ -229,3 +303,71 @@ class Connector(Protocol):
     def records(self) -> Records:
         """For a check that reads the source again, apart from Spark."""
         ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an upstream that cannot be read twice has told since it was read last, to be written into its journal.
+
+    :param messages: with the schema of a journal's messages; their positions do not fall. May be none.
+    :param boundary: the upstream tells nothing below it any more, and a tick may end there; None: as before.
+    :param prologue: what these messages and all after them need to be decoded; None: what was told last. They begin a
+        segment.
+    """
+
+    messages: pa.RecordBatch
+    boundary: int | None = None
+    prologue: bytes | None = None
+
+
+class Feed(Protocol):
+    """An upstream's changes from a boundary on, once each. All that is told after the last boundary belongs to one
+    transaction, whose end is not told yet. For one thread, as a context."""
+
+    def read(self, seconds: float) -> Told | None:
+        """What came, as soon as there is some; None: nothing within so many seconds.
+
+        Raises ``UpstreamChanged`` where it can never go on, and a TransientError where a new feed may.
+        """
+        ...
+
+    def confirm(self, position: int) -> None:
+        """Everything below it is read by nobody any more: the upstream may forget it."""
+        ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Feed: ...
+
+    def __exit__(self, *exc: Any) -> None: ...
+
+
+@runtime_checkable
+class RecordedConnector(Connector, Protocol):
+    """Of an upstream that cannot be read twice: the app beside it writes down what it tells."""
+
+    @property
+    def journal(self) -> JournalStore:
+        """Where it is written down."""
+        ...
+
+    def feed(self, after: int | None) -> Feed:
+        """From the last boundary that was written down; None: nothing was, and the upstream is made ready for it.
+
+        Raises ``UpstreamChanged`` where it cannot tell everything from there on.
+        """
+        ...
+
+
+class LeavingConnector(Connector, Protocol):
+    """Of a kind that is recorded: the upstream keeps something for the source until somebody takes that away."""
+
+    def release(self) -> str:
+        """Take away what is there for a source that was dropped, and say what that was; empty if there was nothing."""
+        ...
+
+
+class SnapshotConnector(Connector, Protocol):
+    """Of a kind that is recorded: its log begins where somebody began to read it."""
+
+    def snapshots(self) -> Snapshots: ...

@@ -16,12 +16,19 @@ from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
 from airflow_provider_mzshare.core.options import Option, OptionValue
 from airflow_provider_mzshare.core.registry import load
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ExportDetails, SourceSpec, Start, TableSpec
 
 S = TypeVar("S", bound=SourceSpec)
 
 CHUNK_SETTINGS = {"spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20)}
 """Without this, Spark only counts cells, and would give thousands of chunks of rows at once."""
+
+SEGMENT_MODULES = (
+    *(f"airflow_provider_mzshare.journal.{n}" for n in ("blocks", "files", "index", "messages", "parts", "reading")),
+    "airflow_provider_mzshare.connectors.segment_source",
+)
+"""Modules that executors need to read from the segments of a journal."""
 
 Clause = Literal["FORMAT", "INCLUDE", "ENVELOPE", "FOR", "a column list"]
 """A clause of old syntax on a source."""
@@ -115,7 +122,11 @@ class ConnectorKind(Generic[S]):
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     has_columns: ClassVar[bool] = False
-    """Whether the upstream has columns of its own, so that no format decodes its records."""
+    """Whether the upstream has columns of its own, so that statements say no format and no envelope."""
+    own_format: ClassVar[str] = "none"
+    """The format that types the columns of an upstream that has its own."""
+    own_envelope: ClassVar[str] = DEFAULT_ENVELOPE
+    """What the records of such an upstream mean, where a statement says nothing: each is a row, or changes one."""
     metadata: ClassVar[tuple[str, ...]] = ("partition", "offset", "timestamp", "key")
     """What INCLUDE may name."""
 
@@ -124,7 +135,7 @@ class ConnectorKind(Generic[S]):
 
     @property
     def default_format(self) -> str:
-        return "none" if self.has_columns else "json"
+        return self.own_format if self.has_columns else "json"
 
     def start(self, spec: S) -> Start:
         """Where the source was asked to begin."""
@@ -161,6 +172,16 @@ class ConnectorKind(Generic[S]):
     is_journal: ClassVar[bool] = False
     """Whether its records are read from a journal: then its connector is made of a spec, an incarnation and the
     journals."""
+    is_recorded: ClassVar[bool] = False
+    """Whether the upstream cannot be read twice, so that what it says is first written down in a journal: then its
+    connector is made of a spec, a connection, an incarnation, which ends in the journal's id, and the journals."""
+
+    leaves: ClassVar[str] = ""
+    """What the upstream keeps for a source that was dropped, until a reconciler has taken it away."""
+
+    def left(self, incarnation: str) -> str:
+        """What that is called there."""
+        return self.leaves
 
     def pushers(self, spec: S) -> int:
         """How many may push records into a source at the same time, each into a partition; 0: nobody pushes into it."""
@@ -172,7 +193,9 @@ class ConnectorKind(Generic[S]):
     def connect(
         self, spec: S, connection: Connection | None, incarnation: str | None, journals: Journals | None = None
     ) -> Connector:
-        others = (incarnation, journals) if self.is_journal else (connection, incarnation)
+        others: tuple[Any, ...] = (incarnation, journals) if self.is_journal else (connection, incarnation)
+        if self.is_recorded:
+            others = (connection, incarnation, journals)
         found: Connector = load(self.connector)(spec, *others)
         return found
 

@@ -42,6 +42,7 @@ class Place:
     :param counted: the column, as given, that is compared with a position: a record whose number is lower lies before.
     :param lane: the column, as given, that names the lane of a position that ``counted`` is of; None where there is one
         lane, which positions call ``only_lane``.
+    :param per_record: how far apart the numbers of two records are, roughly. Does not travel.
     :param show: a number of a position as people know it: ``0/16B3748``. Does not travel.
     """
 
@@ -49,6 +50,7 @@ class Place:
     counted: str
     lane: str | None = None
     only_lane: str = "0"
+    per_record: int = field(default=1, compare=False)
     show: Callable[[int], str] = field(default=str, compare=False, repr=False)
 
     @cached_property

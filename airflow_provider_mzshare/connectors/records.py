@@ -8,6 +8,7 @@ put it together again, and all rows of a source would have to have the same colu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -19,6 +20,8 @@ from airflow_provider_mzshare.core.arrow_types import arrow_type
 
 ROW = "row"
 """The struct of a row's columns."""
+REFERENCE, MARKS = b"mz_reference", b"mz_marks"
+"""What the schema of such rows says: whose they are, and what the upstream said of that."""
 CHUNK = "chunk"
 CHUNK_DDL = f"{CHUNK} binary"
 """Spark's schema for an upstream that gives rows."""
@@ -52,6 +55,16 @@ def row_batch(
     return pa.RecordBatch.from_arrays([*at, timestamps, row], schema=schema)
 
 
+def of_reference(batch: pa.RecordBatch, reference: str, marks: Mapping[str, object] | None) -> pa.RecordBatch:
+    """Rows of a source with several references, which say whose they are.
+
+    :param marks: what the upstream says of the reference: its ``name``, its ``columns`` with their types, and ``keys``,
+        the columns that it sends of a row that goes away. None: who gives the rows has compared them.
+    """
+    said = {REFERENCE: reference.encode()} | ({MARKS: json.dumps(marks).encode()} if marks else {})
+    return batch.replace_schema_metadata(said)
+
+
 def as_records(batch: pa.RecordBatch, place: Place) -> pa.RecordBatch:
     """Records as they are. Rows become records without key and value, with their struct as the last column. The cast is
     needed because Spark gives timestamps the session's zone, and large types if it is told to.
@@ -61,7 +74,22 @@ def as_records(batch: pa.RecordBatch, place: Place) -> pa.RecordBatch:
         return batch.select(schema.names).cast(schema)
     nothing = pa.nulls(batch.num_rows, pa.binary())
     columns = {"key": nothing, "value": nothing, **{name: batch.column(name) for name in batch.schema.names}}
-    return pa.RecordBatch.from_pydict(columns, schema=schema.append(batch.schema.field(ROW)))
+    of_rows = schema.append(batch.schema.field(ROW)).with_metadata(batch.schema.metadata)
+    return pa.RecordBatch.from_pydict(columns, schema=of_rows)
+
+
+def as_values(rows: pa.StructArray) -> pa.Array:
+    """Rows as records have them, for who has to show a row: JSON of what is there. Slow."""
+    return pa.array([_as_json(row) for row in rows.to_pylist()], pa.binary())
+
+
+def _as_json(row: Mapping[str, object]) -> bytes:
+    there = {name: value for name, value in row.items() if value is not None}
+    return json.dumps(there, default=_as_text, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _as_text(value: object) -> str:
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def size_of(batch: pa.RecordBatch) -> int:

@@ -26,6 +26,7 @@ CONNECTORS: Registry[ConnectorKind[Any]] = Registry(
         "kafka": "airflow_provider_mzshare.connectors.kafka.kind:KIND",
         "load_generator": "airflow_provider_mzshare.connectors.load_generator.kind:KIND",
         "journal": "airflow_provider_mzshare.connectors.journal.kind:KIND",
+        "postgres": "airflow_provider_mzshare.connectors.postgres.kind:KIND",
     },
 )
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from airflow_provider_mzshare.connectors.base import REQUEST_SECONDS, Connector, Journals, Records, Upstream
+from typing import cast
+
+from airflow_provider_mzshare.connectors.base import (
+    REQUEST_SECONDS,
+    Connector,
+    Journals,
+    LeavingConnector,
+    Records,
+    Upstream,
+)
 from airflow_provider_mzshare.connectors.connections import Connection, ConnectionStore
-from airflow_provider_mzshare.connectors.registry import kind_of, kinds
+from airflow_provider_mzshare.connectors.registry import absence, kind_of, kinds
 from airflow_provider_mzshare.core.specs import SourceSpec
 
 
@@ -44,6 +53,17 @@ def open_records(
     connections: ConnectionStore, spec: SourceSpec, incarnation: str, *, journals: Journals | None = None
 ) -> Records:
     return connect(connection_of(connections, spec), spec, incarnation, journals=journals).records()
+
+
+def release(connections: ConnectionStore, spec: SourceSpec, incarnation: str) -> str:
+    """Take away what the upstream of a dropped source keeps for it, and say what that was; empty if there is nothing.
+
+    What a kind that is not installed here has left is for whoever has that kind.
+    """
+    if absence(spec) is not None or not kind_of(spec).is_recorded:
+        return ""
+    connector = kind_of(spec).connect(spec, connection_of(connections, spec), incarnation)
+    return cast("LeavingConnector", connector).release()
 
 
 def reach(connections: ConnectionStore, name: str) -> str:

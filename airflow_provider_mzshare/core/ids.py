@@ -18,11 +18,14 @@ JobId = NewType("JobId", str)
 BackfillId = NewType("BackfillId", str)
 """One backfill: tables that are brought up to a source's log together, by one app at a time."""
 
+SnapshotId = NewType("SnapshotId", str)
+"""One snapshot of an upstream's tables, from which tables of ours begin."""
+
 JournalId = NewType("JournalId", str)
 """What an upstream that cannot be read twice has said, written down. ``journal:`` and a random part, which is the name
-of its folder. A source has it as its incarnation."""
+of its folder. The incarnation of a source is this, or ends in it: behind what tells who the upstream is."""
 
-_JOURNAL = re.compile(r"journal:[0-9a-f]+")
+_JOURNAL = re.compile(r"(?:.+:)?(journal:[0-9a-f]+)")
 _ITEM = re.compile(r"u[1-9][0-9]*")
 
 
@@ -47,9 +50,14 @@ def new_backfill_id() -> BackfillId:
     return BackfillId(f"b-{secrets.token_hex(4)}")
 
 
+def new_snapshot_id() -> SnapshotId:
+    return SnapshotId(f"s-{secrets.token_hex(4)}")
+
+
 def journal_of(incarnation: str) -> JournalId | None:
     """The journal of a source that has this incarnation, if it has one."""
-    return JournalId(incarnation) if _JOURNAL.fullmatch(incarnation) else None
+    match = _JOURNAL.fullmatch(incarnation)
+    return JournalId(match[1]) if match else None
 
 
 def new_journal_id() -> JournalId:

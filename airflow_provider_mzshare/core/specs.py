@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -98,6 +98,15 @@ class ExportDetails(Spec):
 
     version: Literal[1] = 1
     kind: str
+
+    @property
+    def stream_reference(self) -> str:
+        """How the upstream's rows name their reference; empty where they do not, and every record is the table's."""
+        return ""
+
+    def stream_columns(self, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Columns of these names, with their types as the upstream's rows tell them; empty where they do not."""
+        return ()
 
 
 def _details_by_kind(value: Any) -> Any:

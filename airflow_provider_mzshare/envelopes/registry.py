@@ -6,6 +6,9 @@ from airflow_provider_mzshare.core.registry import Registry
 from airflow_provider_mzshare.envelopes.base import Envelope
 from airflow_provider_mzshare.errors import UnknownEnvelope
 
+UNWRITTEN = frozenset({"postgres"})
+"""Envelopes that tables of one kind of source always have: statements never name them."""
+
 ENVELOPES: Registry[Envelope] = Registry(
     "envelope",
     "mzshare.envelopes",
@@ -13,6 +16,7 @@ ENVELOPES: Registry[Envelope] = Registry(
         "none": "airflow_provider_mzshare.envelopes.append:APPEND",
         "upsert": "airflow_provider_mzshare.envelopes.upsert:UPSERT",
         "debezium": "airflow_provider_mzshare.envelopes.debezium:DEBEZIUM",
+        "postgres": "airflow_provider_mzshare.envelopes.postgres:POSTGRES",
     },
 )
 
@@ -35,6 +39,11 @@ def sql_word(name: str) -> str:
     return name.upper()
 
 
+def choices() -> tuple[str, ...]:
+    """The names that users may give."""
+    return tuple(name for name in ENVELOPES if name not in UNWRITTEN)
+
+
 def envelope_words() -> list[str]:
     """All words that may follow ENVELOPE. No envelope is loaded: a statement mostly names none."""
-    return [sql_word(name) for name in ENVELOPES]
+    return [sql_word(name) for name in choices()]

@@ -35,7 +35,8 @@ class Column(NamedTuple):
 class Changes(NamedTuple):
     """Records that say how rows have changed, taken apart; one of each for each record.
 
-    ``keys``, ``before`` and ``after`` are what a reading of the format takes, as bytes; NULL where there is none.
+    ``keys``, ``before`` and ``after`` are what a reading of the format takes, as bytes; NULL where there is none. Where
+    the upstream has columns of its own they are structs of these; in a NULL struct all columns are NULL.
     """
 
     ops: Sequence[str | None]
@@ -126,7 +127,7 @@ class Format(ABC):
         return [name for name, _ in columns]
 
     def changes(self, records: Batch) -> Changes:
-        """Records as Debezium writes them, taken apart; asked only where the format ``takes_changes``."""
+        """Records that say how rows have changed, taken apart; asked only where the format ``takes_changes``."""
         raise NotImplementedError
 
     @property

@@ -40,7 +40,7 @@ _FORMS = {
     "timestamp": "YYYY-MM-DDTHH:MM:SS[.ffffff], no zone",
     "timestamptz": "YYYY-MM-DDTHH:MM:SS[.ffffff] and Z or +HH:MM",
 }
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: every reader of the tables can show these
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31: every reader of the tables can show these
 _DAY_US = 86_400_000_000
 
 
@@ -118,7 +118,7 @@ def _describe(value: Any, kind: _Kind) -> str:
 def _kind(type_name: str) -> _Kind:
     parts, arrow = numeric_parts(type_name), arrow_type(type_name)
     if parts:
-        exact = partial(_exact_decimal, type_name, *parts)
+        exact = partial(exact_decimal, type_name, *parts)
         return _Kind(frozenset({int, NumberText}), partial(_bulk_decimals, arrow), exact, arrow)
     if type_name in _PATTERNS:
         bulk = partial(_bulk_times, _PATTERNS[type_name], arrow)
@@ -135,7 +135,7 @@ def _kind(type_name: str) -> _Kind:
         return _Kind(frozenset({str}), partial(_bulk_each, _one_bytes, arrow), _one_bytes, arrow)
     if type_name == "jsonb":
         anything = frozenset({bool, int, float, str, NumberText, WholeText, dict, list})
-        return _Kind(anything, partial(_bulk_each, canonical_json, arrow), _one_json, arrow)
+        return _Kind(anything, partial(_bulk_each, canonical_json, arrow), json_text, arrow)
     return _Kind(frozenset({str}), partial(_bulk_plain, arrow), _one_text, arrow)
 
 
@@ -168,10 +168,14 @@ def _bulk_times(pattern: str, arrow: pa.DataType, values: Sequence[Any], types: 
     texts = pa.array(values, pa.string())
     if pc.all(pc.match_substring_regex(texts, f"^{pattern}$")).as_py() is False:
         raise BadValue
-    column = texts.cast(arrow)
-    days = pa.types.is_date(arrow)
+    return in_known_years(texts.cast(arrow))
+
+
+def in_known_years(column: pa.Array) -> pa.Array:
+    """Raise OverflowError if a date or time is outside the years 0001 to 9999."""
+    days = pa.types.is_date(column.type)
     numbers = column.view(pa.int32() if days else pa.int64())
-    low, high = (_FIRST_DAY, _LAST_DAY) if days else (_FIRST_DAY * _DAY_US, (_LAST_DAY + 1) * _DAY_US - 1)
+    low, high = (FIRST_DAY, LAST_DAY) if days else (FIRST_DAY * _DAY_US, (LAST_DAY + 1) * _DAY_US - 1)
     reached = pc.min_max(numbers).as_py()
     if reached["min"] is not None and not (low <= reached["min"] and reached["max"] <= high):
         raise OverflowError
@@ -198,7 +202,7 @@ def _one_float(type_name: str, arrow: pa.DataType, value: Any) -> float:
     return number
 
 
-def _exact_decimal(type_name: str, precision: int, scale: int, value: Any) -> Decimal:
+def exact_decimal(type_name: str, precision: int, scale: int, value: Any) -> Decimal:
     """The exact number or an error: nothing is rounded. Trailing zeros do not count."""
     try:
         sign, digits, exponent = Decimal(value).as_tuple()
@@ -224,7 +228,7 @@ def _one_text(value: str) -> str:
     return value
 
 
-def _one_json(value: Any) -> str:
+def json_text(value: Any) -> str:
     return _one_text(canonical_json(value))
 
 

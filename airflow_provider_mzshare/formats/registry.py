@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _HERE = "airflow_provider_mzshare.formats"
 NATIVE = "none"
 """The format of a table without FORMAT: the upstream has columns of its own."""
+UNWRITTEN = frozenset({NATIVE, "postgres"})
+"""Formats of upstreams that have columns of their own: statements never name them."""
 
 FORMATS: Registry[Format] = Registry(
     "format",
@@ -26,6 +28,7 @@ FORMATS: Registry[Format] = Registry(
         "text": f"{_HERE}.text:TEXT",
         "bytes": f"{_HERE}.bytes:BYTES",
         NATIVE: f"{_HERE}.native:NATIVE",
+        "postgres": f"{_HERE}.postgres:POSTGRES",
     },
 )
 
@@ -48,8 +51,8 @@ def format_target(name: str) -> str:
 
 
 def sql_word(name: str) -> str | None:
-    """The word after FORMAT; None for the format that is used if FORMAT is left out."""
-    return None if name == NATIVE else name.upper()
+    """The word after FORMAT; None for a format that is used if FORMAT is left out."""
+    return None if name in UNWRITTEN else name.upper()
 
 
 def sql_words() -> tuple[str, ...]:
@@ -60,6 +63,11 @@ def sql_words() -> tuple[str, ...]:
 def words_with_columns() -> tuple[str, ...]:
     """The words of formats that take a list of columns."""
     return tuple(word for name in FORMATS if (word := sql_word(name)) and format_named(name).takes_columns)
+
+
+def choices() -> tuple[str, ...]:
+    """The names that users may give; ``none`` stands for all that statements never name."""
+    return tuple(name for name in FORMATS if name == NATIVE or name not in UNWRITTEN)
 
 
 def any_of(words: Sequence[str]) -> str:

@@ -29,9 +29,9 @@ from airflow_provider_mzshare.core.specs import (
     SourceSettings,
     TableSpec,
 )
-from airflow_provider_mzshare.envelopes.registry import ENVELOPES
+from airflow_provider_mzshare.envelopes import registry as envelopes
 from airflow_provider_mzshare.errors import StatementError
-from airflow_provider_mzshare.formats.registry import FORMATS, NATIVE
+from airflow_provider_mzshare.formats import registry as formats
 
 Columns = str | Sequence[Mapping[str, str]]
 Includes = str | Sequence[str | Mapping[str, str]]
@@ -124,11 +124,11 @@ def table_statement(source: str, table: Mapping[str, Any]) -> sql.CreateTable:
         if_not_exists=True,
         source=typed_name(source),
         reference=_reference(table.get("reference")),
-        format=_one_of("format", table.get("format") or "json", tuple(FORMATS)),
+        format=_one_of("format", table.get("format") or "json", formats.choices()),
         columns=column_specs(table.get("columns") or ()),
         include=_includes(table.get("include") or ()),
         options=_by_fields(TABLE_ARGUMENTS, options, TableSpec, "table option"),
-        envelope=_one_of("envelope", table.get("envelope") or DEFAULT_ENVELOPE, tuple(ENVELOPES)),
+        envelope=_one_of("envelope", table.get("envelope") or DEFAULT_ENVELOPE, envelopes.choices()),
         key_format=_key_format(table.get("key_format")),
         key_columns=column_specs(table.get("key_columns") or (), "key_columns"),
         inline_errors=_inline_errors(table.get("inline_errors")),
@@ -189,7 +189,8 @@ def _reference(given: Any) -> tuple[str, ...] | None:
 def _key_format(given: Any) -> str | None:
     if not is_given(given):
         return None
-    return cast("str", _one_of("key_format", given, tuple(name for name in FORMATS if name != NATIVE)))
+    known = tuple(name for name in formats.choices() if name != formats.NATIVE)
+    return cast("str", _one_of("key_format", given, known))
 
 
 def _inline_errors(given: Any) -> str | None:

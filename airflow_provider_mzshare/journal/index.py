@@ -25,15 +25,20 @@ def nearest(segment: str, offset: int, length: int) -> tuple[int, int] | None:
 
     :param segment: a local path. :param length: how many of its bytes may be read.
     """
-    try:
-        with open(segment + SUFFIX, "rb") as file:
-            data = file.read()
-    except OSError:
-        return None
-    found = list(_ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]))
+    found = entries(segment)
     place = bisect_right(found, offset, key=lambda each: each[0]) - 1
     if place < 0:
         return None
     begins, byte = found[place]
     # Where entries are not in order, the search may have found any of them.
     return (begins, byte) if begins <= offset and 0 <= byte < length else None
+
+
+def entries(segment: str) -> list[tuple[int, int]]:
+    """All of them, offset and byte, as they are; none where there is no index. :param segment: a local path."""
+    try:
+        with open(segment + SUFFIX, "rb") as file:
+            data = file.read()
+    except OSError:
+        return []
+    return list(_ENTRY.iter_unpack(data[: len(data) - len(data) % _ENTRY.size]))

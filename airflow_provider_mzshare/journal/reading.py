@@ -77,14 +77,14 @@ def read(extent: Extent) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 def prologue(path: str, length: int) -> bytes:
     """What the segment's messages need beside themselves to be decoded. :param length: announced bytes."""
-    with _opened(path, length) as segment:
+    with opened(path, length) as segment:
         return segment.header(segment.look).prologue
 
 
 def checksum_of(path: str, length: int) -> int:
     """CRC-32 of all announced bytes, to be compared with the catalog's."""
     checksum, at = 0, 0
-    with _opened(path, length) as segment:
+    with opened(path, length) as segment:
         while at < length:
             size = min(segment.most, length - at)
             checksum = zlib.crc32(segment.part(segment.ahead, at, size), checksum)
@@ -106,7 +106,7 @@ def _read(extent: Extent) -> Iterator[_Piece]:
         raise ValueError(f"offset {extent.lower} is in an earlier segment than {extent.path}")
     if extent.lower >= extent.upper:
         return
-    with _opened(extent.path, extent.length) as segment:
+    with opened(extent.path, extent.length) as segment:
         at, offset = segment.seek(extent.first, extent.lower)
         while offset < extent.upper:
             block = segment.block(segment.ahead, at, offset)
@@ -147,18 +147,18 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 @contextmanager
-def _opened(path: str, length: int) -> Iterator[_Segment]:
+def opened(path: str, length: int) -> Iterator[OpenSegment]:
     try:
         source = open_source(path)
     except FileNotFoundError as error:
         raise DamagedSegment(path, 0, "it is missing") from error
     try:
-        yield _Segment(path, length, source)
+        yield OpenSegment(path, length, source)
     finally:
         source.close()
 
 
-class _Segment:
+class OpenSegment:
     """The announced bytes of a segment that is open."""
 
     def __init__(self, path: str, length: int, source: Source) -> None:

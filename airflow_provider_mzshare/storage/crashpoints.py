@@ -36,6 +36,10 @@ BACKFILL_LABELS = (
 """What a backfill app passes: the lease taken, a group planned, its files written, some and all of its collections
 committed, the history complete; then a group after the history, one of a table that converges, and its end."""
 
+SNAPSHOT_LABELS = ("snapshot_taken", "snapshot_read", "snapshot_committed", "snapshot_noted")
+"""What a backfill of tables that begin with a snapshot passes before all ticks: the snapshot is in the catalog; all of
+it is read; it is committed; and the catalog knows."""
+
 VECTOR_LABELS = ("vectors_written", "entry_put")
 KEYED_LABELS = ("keyed_planned", *VECTOR_LABELS, "keyed_put")
 """What a commit to a table with keys passes, in either app: planned on a version; if the table has vectors, its files
@@ -49,6 +53,10 @@ COMPACTION_LABELS = ("compaction_written", "compaction_put")
 
 JOURNAL_LABELS = ("segment_begun", "segment_written", "segment_flushed", "announced")
 """What a writer of a journal passes: its file made; messages in it; durable; announced, and not acknowledged yet."""
+
+RECORDER_LABELS = ("recorder_claimed", "feed_opened", *JOURNAL_LABELS, "boundary_announced", "confirmed")
+"""What a recorder passes beside a writer's: the journal's partition claimed, the upstream's stream begun, a boundary
+announced that no message came with, and the upstream told what it may forget."""
 
 VARIABLE = "MZSHARE_CRASH"
 

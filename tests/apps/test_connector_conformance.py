@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_mzshare.connectors.base import Connector, Reader, ReferenceInfo
+from airflow_provider_mzshare.connectors.base import Connector, Inspection, Reader, ReferenceInfo
 from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS
-from airflow_provider_mzshare.connectors.places import PARTITIONED
-from airflow_provider_mzshare.connectors.records import ROW, as_records, from_spark
+from airflow_provider_mzshare.connectors.places import PARTITIONED, Place
+from airflow_provider_mzshare.connectors.records import MARKS, REFERENCE, as_records, from_spark
 from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of, kinds_by_words, parse_source_spec
 from airflow_provider_mzshare.control.definition_errors import BadExport
 from airflow_provider_mzshare.control.sql import values as sql
@@ -58,23 +58,44 @@ def shipped(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(params=sorted(RIGS))
-def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Rig:
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     made: Rig = RIGS[request.param](request.getfixturevalue, tmp_path)
-    return made
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def incarnation(rig: Rig) -> str:
+def place(rig: Rig) -> Place:
+    return kind_of(rig.spec()).place
+
+
+@pytest.fixture
+def inspected(rig: Rig) -> Inspection:
     """Filled after it was looked at: the clock of some begins then."""
     with connect(rig, None).upstream() as upstream:
-        found = upstream.inspect(Start()).info.incarnation
+        found = upstream.inspect(Start())
+    rig.made(found.info.incarnation)
     rig.fill(FILLED)
     return found
 
 
 @pytest.fixture
+def incarnation(inspected: Inspection) -> str:
+    return inspected.info.incarnation
+
+
+@pytest.fixture
 def connector(rig: Rig, incarnation: str) -> Connector:
     return connect(rig, incarnation)
+
+
+@pytest.fixture
+def span(rig: Rig, connector: Connector, inspected: Inspection) -> tuple[Position, Position]:
+    """From where the source begins to where its upstream ended after it was filled."""
+    with connector.upstream() as upstream:
+        upper = upstream.end_offsets()
+    rig.reach(upper)
+    return inspected.start, upper
 
 
 def test_whatever_is_registered_is_in_the_suite() -> None:
@@ -142,14 +163,16 @@ def test_it_is_known_again_until_it_is_made_anew(rig: Rig, connector: Connector,
     with connect(rig, None).upstream() as another:
         with pytest.raises(UpstreamChanged) as changed:
             another.check_identity(incarnation)
-        assert changed.value.reason != "history_gone"
+        assert changed.value.reason != rig.gone
         another.check_identity(another.describe().incarnation)
 
 
-def test_history_that_is_gone_is_told_and_never_stepped_over(rig: Rig, connector: Connector) -> None:
+def test_history_that_is_gone_is_told_and_never_stepped_over(
+    rig: Rig, connector: Connector, span: tuple[Position, Position]
+) -> None:
     with connector.upstream() as upstream:
-        begin, end = upstream.begin_offsets(), upstream.end_offsets()
-        assert begin <= upstream.resolve_start(Start()) <= end
+        begin, (_, end) = upstream.begin_offsets(), span
+        assert begin <= upstream.resolve_start(Start()) <= upstream.end_offsets()
         upstream.check_history(begin)
         upstream.check_history(end)
         if not rig.can_lose:
@@ -158,7 +181,7 @@ def test_history_that_is_gone_is_told_and_never_stepped_over(rig: Rig, connector
         wait_until(lambda: upstream.begin_offsets() > begin, 30, "the loss")
         with pytest.raises(UpstreamChanged) as gone:
             upstream.check_history(begin)
-        assert gone.value.reason == "history_gone"
+        assert gone.value.reason == rig.gone
         upstream.check_history(upstream.begin_offsets())
         upstream.check_history(end)
 
@@ -169,14 +192,15 @@ def test_it_says_whether_it_compacts(connector: Connector) -> None:
     assert found is None or (found.kept_ms >= 0 and found.lag_ms >= 0)
 
 
-def test_its_end_only_grows(rig: Rig, connector: Connector) -> None:
+def test_its_end_only_grows(rig: Rig, connector: Connector, place: Place) -> None:
     with connector.upstream() as upstream:
         before = upstream.end_offsets()
         rig.fill(5)
         after = upstream.end_offsets()
         assert before <= after
         assert before < after or not rig.can_lose, "what was written is there at once"
-        assert {int(partition) for partition in after} <= set(upstream.describe().partitions)
+        lanes = {place.lane_of(name) for name in after}
+        assert lanes <= (set(upstream.describe().partitions) if place.lane else {place.only_lane})
 
 
 def test_what_does_not_answer_is_an_error_of_ours_in_time(rig: Rig) -> None:
@@ -201,7 +225,7 @@ archive = {str(pack_writer(tmp_path))!r}
 sys.path.insert(0, archive)
 class Refuse(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in ("pydantic", "sqlalchemy", "deltalake", "confluent_kafka", "airflow"):
+        if name.partition(".")[0] in ("pydantic", "sqlalchemy", "deltalake", "confluent_kafka", "psycopg", "airflow"):
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
 for name in {modules!r}:
@@ -214,76 +238,94 @@ for name in {modules!r}:
 # ── its records ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_records_have_their_places_and_uppers_are_exclusive(connector: Connector) -> None:
-    lower, upper = _range(connector)
+def test_records_have_their_places_and_uppers_are_exclusive(
+    connector: Connector, place: Place, span: tuple[Position, Position]
+) -> None:
+    lower, upper = span
     with connector.records() as records:
         for name in upper:
-            partition, first, last = int(name), lower[name], upper[name]
-            whole = _of(records.read(partition, first, last))
-            offsets = [row[1] for row in whole]
-            assert offsets == sorted(set(offsets)), "each place once, in order"
-            assert {row[0] for row in whole} == {partition}
-            assert first <= offsets[0]
-            assert offsets[-1] < last
-            middle = offsets[len(offsets) // 2]
-            parts = [*_of(records.read(partition, first, middle)), *_of(records.read(partition, middle, last))]
-            assert parts == whole, "nothing is lost or double where a range is cut"
-            assert not _of(records.read(partition, middle, middle))
+            lane, first, last = place.lane_of(name), lower[name], upper[name]
+            whole = _of(records.read(lane, first, last), place)
+            places = [row[:-1] for row in whole]
+            assert len(set(places)) == len(places), "each place once"
+            assert all(rows == sorted(rows, key=_place_of) for rows in _apart_by_reference(whole).values()), "in order"
+            assert place.lane is None or {at[place.given.index(place.lane)] for at in places} == {lane}
+            numbers = sorted(_numbers(whole, place))
+            assert len(numbers) > FILLED // 2
+            assert first <= numbers[0]
+            assert numbers[-1] < last
+            middle = numbers[len(numbers) // 2]
+            parts = [
+                *_of(records.read(lane, first, middle), place),
+                *_of(records.read(lane, middle, last), place),
+            ]
+            both = _apart_by_reference(parts)
+            assert both == _apart_by_reference(whole), "nothing is lost or double where a range is cut"
+            assert not _of(records.read(lane, middle, middle), place)
 
 
-def test_spark_reads_exactly_a_range_the_same_each_time(rig: Rig, connector: Connector, shipped: SparkSession) -> None:
-    lower, upper = _range(connector)
-    middle = Position({name: (lower[name] + upper[name]) // 2 for name in upper})
+def test_spark_reads_exactly_a_range_the_same_each_time(
+    connector: Connector, place: Place, span: tuple[Position, Position], shipped: SparkSession
+) -> None:
+    lower, upper = span
     reader = connector.reader(shipped)
-    whole = _apart(connector, lower, upper)
+    whole = _apart(connector, place, lower, upper)
     assert _bounded(reader, lower, upper) == whole, "as the client that checks use"
     assert _bounded(reader, lower, upper, tasks=3) == whole, "however it is shared, and again"
-    assert sorted(_bounded(reader, lower, middle) + _bounded(reader, middle, upper)) == whole
+    between = Position({name: (lower[name] + upper[name]) // 2 for name in upper})
+    for middle in (between, _steps(whole, place, lower, upper, len(whole) // 2)[0]):
+        assert sorted(_bounded(reader, lower, middle) + _bounded(reader, middle, upper), key=_place_of) == whole
     assert reader.bounded(upper, upper) is None
-    assert reader.place == kind_of(rig.spec()).place, "what collections are made with is what records have"
+    assert reader.place == place, "what collections are made with is what records have"
 
 
-def test_the_driver_reads_what_spark_reads_or_leaves_it_to_spark(connector: Connector, shipped: SparkSession) -> None:
+def test_the_driver_reads_what_spark_reads_or_leaves_it_to_spark(
+    rig: Rig, connector: Connector, place: Place, span: tuple[Position, Position], shipped: SparkSession
+) -> None:
     """In any parts, forwards and again: what a driver read, Spark may have to read once more."""
-    lower, upper = _range(connector)
+    lower, upper = span
     reader = connector.reader(shipped)
     try:
-        if reader.read_thin(lower, lower) is None:
-            assert reader.read_thin(lower, lower.toward(upper, 10)) is None, "an empty range says that it never would"
+        whole = _apart(connector, place, lower, upper)
+        if reader.read_thin(lower, lower) is None and not kind_of(rig.spec()).is_recorded:
+            part = reader.read_thin(lower, _steps(whole, place, lower, upper, 10)[0])
+            assert part is None, "an empty range says that it never would"
             return
-        whole = _apart(connector, lower, upper)
         for step in (7, 100, 7):
             found, at = [], lower
-            while at != upper:
-                end = at.toward(upper, step)
+            for end in _steps(whole, place, lower, upper, step):
                 part = reader.read_thin(at, end)
                 assert part is not None
-                found += _of(part)
+                found += _of(part, place)
                 at = end
-            assert sorted(found) == whole
+            assert at == upper
+            assert sorted(found, key=_place_of) == whole
     finally:
         reader.close()
 
 
-def test_what_tasks_read_by_themselves_is_what_spark_reads(connector: Connector, shipped: SparkSession) -> None:
+def test_what_tasks_read_by_themselves_is_what_spark_reads(
+    connector: Connector, place: Place, span: tuple[Position, Position], shipped: SparkSession
+) -> None:
     """A tick whose tasks read by themselves may be finished by a bounded read, and the other way round."""
-    lower, upper = _range(connector)
+    lower, upper = span
     reader = connector.reader(shipped)
     try:
-        whole = _apart(connector, lower, upper)
+        whole = _apart(connector, place, lower, upper)
         for tasks in (1, 3):
             if (parts := reader.parts(lower, upper, tasks)) is not None:
-                assert sorted(row for text in parts.texts for row in _of(parts.read(text))) == whole
+                found = [row for text in parts.texts for row in _of(parts.read(text), place)]
+                assert sorted(found, key=_place_of) == whole
         assert reader.parts(upper, upper, 1) is None
     finally:
         reader.close()
 
 
 def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
-    rig: Rig, connector: Connector, shipped: SparkSession, tmp_path: Path
+    connector: Connector, place: Place, span: tuple[Position, Position], shipped: SparkSession, tmp_path: Path
 ) -> None:
     """A tick that was minted by a stream is finished by a bounded read of its range: both must be one."""
-    lower, upper = _range(connector)
+    lower, upper = span
     reader = connector.reader(shipped)
     with connector.upstream() as upstream:
         frame = reader.stream(lower, upstream.describe().partitions, 100)
@@ -296,10 +338,12 @@ def test_a_stream_gives_what_bounded_reads_of_its_batches_give(
     for begin, end, rows in batches:
         assert begin == at, "each batch begins where the one before has ended"
         assert begin <= end
-        assert end.gap(begin) <= 200, "about as many as were asked for"
+        assert len(rows) <= 200, "about as many as were asked for"
+        assert end.gap(begin) <= 200 or place != PARTITIONED, "of what its numbers count"
         assert rows == _bounded(reader, begin, end)
         at = end
     assert at >= upper
+    reader.close()
 
 
 def _streamed(
@@ -309,7 +353,7 @@ def _streamed(
     batches: list[tuple[Position, Position, Rows]] = []
 
     def take(batch: DataFrame, number: int) -> None:
-        batches.append((*reader.batch_range(checkpoint, number, lower), _rows(batch)))
+        batches.append((*reader.batch_range(checkpoint, number, lower), _rows(batch, reader.place)))
 
     query = frame.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(take).start()
     try:
@@ -324,26 +368,57 @@ def _streamed(
     return batches
 
 
-def _range(connector: Connector) -> tuple[Position, Position]:
-    with connector.upstream() as upstream:
-        return upstream.begin_offsets(), upstream.end_offsets()
-
-
-def _apart(connector: Connector, lower: Position, upper: Position) -> Rows:
+def _apart(connector: Connector, place: Place, lower: Position, upper: Position) -> Rows:
     with connector.records() as records:
-        return sorted(row for name in upper for row in _of(records.read(int(name), lower[name], upper[name])))
+        lanes = ((place.lane_of(name), lower[name], upper[name]) for name in upper)
+        return sorted((row for lane in lanes for row in _of(records.read(*lane), place)), key=_place_of)
 
 
 def _bounded(reader: Reader, lower: Position, upper: Position, tasks: int | None = None) -> Rows:
     frame = reader.bounded(lower, upper, tasks=tasks)
-    return [] if frame is None else _rows(frame)
+    return [] if frame is None else _rows(frame, reader.place)
 
 
-def _rows(frame: DataFrame) -> Rows:
-    return sorted(_of(from_spark(frame.toArrow().to_batches())))
+def _rows(frame: DataFrame, place: Place) -> Rows:
+    return sorted(_of(from_spark(frame.toArrow().to_batches()), place), key=_place_of)
 
 
-def _of(batches: Iterable[pa.RecordBatch]) -> Rows:
-    found = [row for batch in batches for row in as_records(batch, PARTITIONED).to_pylist()]
-    order = ("partition", "offset", "timestamp", "value", "key")
-    return [(*(row[name] for name in order), tuple(row.get(ROW, {}).items())) for row in found]
+def _of(batches: Iterable[pa.RecordBatch], place: Place) -> Rows:
+    """The place of each, and all that there is of it."""
+    found: Rows = []
+    for batch in batches:
+        metadata = batch.schema.metadata or {}
+        said = {name: metadata.get(name) for name in (REFERENCE, MARKS)}
+        rows = as_records(batch, place).to_pylist()
+        found += [(*(row[name] for name in place.given), said | row) for row in rows]
+    return found
+
+
+def _place_of(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return row[:-1]
+
+
+def _numbers(rows: Rows, place: Place) -> list[int]:
+    """What positions are compared with."""
+    at = place.given.index(place.counted)
+    return [row[at] for row in rows]
+
+
+def _apart_by_reference(rows: Rows) -> dict[bytes | None, Rows]:
+    found: dict[bytes | None, Rows] = {}
+    for row in rows:
+        found.setdefault(row[-1][REFERENCE], []).append(row)
+    return found
+
+
+def _steps(whole: Rows, place: Place, lower: Position, upper: Position, step: int) -> list[Position]:
+    """Ends of parts of about so many records, up to ``upper``. :param whole: all of them."""
+    found, at = [], lower
+    if place != PARTITIONED:
+        # Its numbers count something else.
+        found = [Position({place.only_lane: number}) for number in sorted(set(_numbers(whole, place)))[1::step]]
+        return [*found, upper]
+    while at != upper:
+        at = at.toward(upper, step)
+        found.append(at)
+    return found

@@ -46,9 +46,13 @@ def program(name: str) -> str:
 
 
 class Postgres:
-    """A server with its own data folder; ``url`` and ``create_database`` are what tests use."""
+    """A server with its own data folder; ``url`` and ``create_database`` are what tests use.
 
-    def __init__(self) -> None:
+    :param settings: of the server, besides or instead of ``SETTINGS``.
+    """
+
+    def __init__(self, **settings: str) -> None:
+        self._settings = {**SETTINGS, **settings}
         # Postgres refuses to run as root. Its own account cannot enter pytest's folders: hence one of its own in /tmp.
         self._user = _account() if os.geteuid() == 0 else ""
         self.folder = Path(tempfile.mkdtemp(prefix="mzshare-postgres-"))
@@ -59,7 +63,7 @@ class Postgres:
         data = self.folder / "data"
         if not data.exists():
             self._initialize(data)
-        options = [word for key, value in SETTINGS.items() for word in ("-c", f"{key}={value}")]
+        options = [word for key, value in self._settings.items() for word in ("-c", f"{key}={value}")]
         self._process = ServerProcess(
             "Postgres",
             [program("postgres"), "-D", str(data), "-p", str(self.port), *options],
@@ -76,6 +80,20 @@ class Postgres:
             self._process.stop()
         self._process = None
 
+    def crash(self) -> None:
+        """As if the machine had stopped: all its processes end at once. start() continues with what was on the disk."""
+        if self._process:
+            self._process.kill()
+            # Where nobody reaps what is orphaned, its number still counts as a process that runs.
+            (self.folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        self._process = None
+
+    def configure(self, **settings: str) -> None:
+        """Change settings of the server, and start it again."""
+        self.stop()
+        self._settings |= settings
+        self.start()
+
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -87,9 +105,9 @@ class Postgres:
     def connect(self, database: str = "postgres") -> psycopg.Connection:
         return psycopg.connect(host=LOOPBACK, port=self.port, user=OWNER, dbname=database, autocommit=True)
 
-    def create_database(self, template: str = "template1") -> str:
+    def create_database(self, template: str = "template1", *, name: str = "") -> str:
         """Return the name of a new database, which is empty or a copy."""
-        name = f"db_{uuid4().hex[:12]}"
+        name = name or f"db_{uuid4().hex[:12]}"
         with self.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         return name

@@ -12,7 +12,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 
-SERVERS = frozenset({"kafka", "postgres", "spark", "s3_server", "wheel_env"})
+SERVERS = frozenset({"kafka", "postgres", "upstream_postgres", "spark", "s3_server", "wheel_env"})
 """Fixtures that start something. ``make quick`` runs what asks for none of them."""
 
 SERVER_FOLDERS = ("apps", "system", "packaging", "integration/embedded", "integration/kafka", "integration/launcher")

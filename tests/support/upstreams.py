@@ -4,40 +4,53 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
 from sqlalchemy import update
 
-from airflow_provider_mzshare.connectors.base import Connector, Journals
+from airflow_provider_mzshare.connectors.base import Connector, Journals, RecordedConnector
 from airflow_provider_mzshare.connectors.connections import Connection
 from airflow_provider_mzshare.connectors.registry import CONNECTORS, kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.journal_models import JournalPartitionRow
-from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal
-from airflow_provider_mzshare.core.ids import JournalId, new_job_id, new_journal_id
+from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal, journals_of
+from airflow_provider_mzshare.core.ids import JournalId, journal_of, new_job_id, new_journal_id
+from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSpec
 from airflow_provider_mzshare.embedded.kafka import EmbeddedKafka
+from airflow_provider_mzshare.embedded.process import LOOPBACK, free_ports
 from airflow_provider_mzshare.storage.journal.cutting import stamped
+from airflow_provider_mzshare.storage.journal.recorder import Recorder
 from airflow_provider_mzshare.storage.journal.records import messages_of
 from airflow_provider_mzshare.storage.journal.writer import JournalWriter, claim_partition
 from tests.support.catalog import new_sqlite
 from tests.support.kafka import Record, create_topic, delete_records, delete_topic, produce
+from tests.support.postgres import Postgres
+from tests.support.recording import Log
+from tests.support.upstream_postgres import Database
+from tests.support.waiting import wait_until
 
 PARTITIONS = 2
+TRANSACTION = 4
+"""Rows that are made in one transaction."""
+AT_ONCE = 48
+"""Rows that are recorded together, with all their changes."""
+RECORDER_BEAT = 1.0
 Servers = Callable[[str], Any]
 """A fixture by its name: only who needs a server starts it."""
 
 
 class Rig(Protocol):
-    """:param can_lose: whether its history can get lost at all."""
+    """:param can_lose: whether its history can get lost at all. :param gone: the reason that is given then."""
 
     can_lose: bool
+    gone: str = "history_gone"
 
     def spec(self) -> SourceSpec: ...
 
@@ -47,9 +60,15 @@ class Rig(Protocol):
         """Where they are, for a kind that is read from one."""
         return None
 
+    def made(self, incarnation: str) -> None:
+        """A source of it is made: told before it is filled."""
+
     def fill(self, count: int) -> None:
         """At least so many records more in each partition."""
         ...
+
+    def reach(self, upper: Position) -> None:
+        """Return when what is before can be read."""
 
     def lose(self, count: int) -> None:
         """The first so many of partition 0."""
@@ -62,6 +81,9 @@ class Rig(Protocol):
     def nowhere(self) -> tuple[SourceSpec, Connection | None] | None:
         """An upstream of this kind that does not answer; None where none has to be asked."""
         ...
+
+    def close(self) -> None:
+        """It is not needed any more."""
 
 
 def connect(rig: Rig, incarnation: str | None) -> Connector:
@@ -97,10 +119,7 @@ class KafkaRig(Rig):
         create_topic(self._kafka, PARTITIONS, name=self._topic)
 
     def nowhere(self) -> tuple[SourceSpec, Connection]:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        return self.spec(), Connection("bus", "kafka", extra={"bootstrap.servers": f"127.0.0.1:{port}"})
+        return self.spec(), Connection("bus", "kafka", extra={"bootstrap.servers": f"{LOOPBACK}:{free_ports(1)[0]}"})
 
 
 class LoadGeneratorRig(Rig):
@@ -188,12 +207,10 @@ class JournalRig(Rig):
         return None
 
     def journals(self) -> Journals:
-        def opened(journal: JournalId) -> CatalogJournal:
-            # One that is made anew is looked at before it is filled.
-            self._journal = journal
-            return CatalogJournal(self._catalog, journal)
+        return journals_of(self._catalog, str(self._folder))
 
-        return Journals(opened, str(self._folder))
+    def made(self, incarnation: str) -> None:
+        self._journal = JournalId(incarnation)
 
     def fill(self, count: int) -> None:
         store = CatalogJournal(self._catalog, self._journal)
@@ -221,11 +238,135 @@ class JournalRig(Rig):
         return None
 
 
+class PostgresRig(Rig):
+    """Two tables, which are recorded from when a source is made until the rig is closed."""
+
+    can_lose = True
+    gone = "journal_gone"
+
+    def __init__(self, server: Servers, folder: Path) -> None:
+        self._server: Postgres = server("upstream_postgres")
+        self._folder = folder / f"recorded-{uuid4().hex[:6]}"
+        self._folder.mkdir()
+        self._catalog = Catalog(new_sqlite(folder / f"{self._folder.name}.db"))
+        self._database, self._incarnation, self._made = Database(self._server), "", 0
+        self._recorder: Recorder | None = None
+        self._make()
+
+    def _make(self) -> None:
+        self._database.run(
+            "CREATE TABLE items (n int PRIMARY KEY, name text, price numeric(10,2))",
+            "CREATE TABLE notes (id bigint PRIMARY KEY, n int, about text)",
+        )
+        self._database.publish()
+
+    def spec(self) -> SourceSpec:
+        return self._database.spec()
+
+    def connection(self) -> Connection:
+        return self._database.connection()
+
+    def journals(self) -> Journals:
+        return journals_of(self._catalog, str(self._folder))
+
+    def made(self, incarnation: str) -> None:
+        self._incarnation = incarnation
+        self._record()
+        wait_until(lambda: self._boundary > 0, 60, "the slot")
+
+    def _record(self) -> None:
+        """Anew, if it is recorded already."""
+        self._end()
+        connector = connect(self, self._incarnation)
+        assert isinstance(connector, RecordedConnector)
+        log, job = Log(self._folder / "committed"), new_job_id("ingest")
+        self._recorder = Recorder(
+            self._store, str(self._folder), job, connector.feed, log, heartbeat_seconds=RECORDER_BEAT
+        )
+
+    def _end(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+            self._recorder.check()
+            self._recorder = None
+
+    @property
+    def _store(self) -> CatalogJournal:
+        journal = journal_of(self._incarnation)
+        assert journal is not None  # each source of a database has one
+        return CatalogJournal(self._catalog, journal)
+
+    @property
+    def _boundary(self) -> int:
+        segment = self._store.partition(0).load().segment
+        return (segment.boundary if segment else None) or 0
+
+    def fill(self, count: int) -> None:
+        """In two segments: each recorder begins one."""
+        half = self._made + count // 2
+        self._change(self._made, half)
+        self._record()
+        self._made += count
+        self._change(half, self._made)
+
+    def _change(self, lower: int, upper: int) -> None:
+        """Transactions of a few changes, in both tables: each row is made, changed or gets another key, or is gone.
+
+        What comes at once is recorded as one group, which no batch divides: so it is waited for now and then.
+        """
+        for begin in range(lower, upper, TRANSACTION):
+            end = min(begin + TRANSACTION, upper)
+            few = f"n >= {begin} AND n < {end}"
+            self._database.transaction(
+                f"INSERT INTO items SELECT i, 'name ' || i, i / 7.0 FROM generate_series({begin}, {end - 1}) i",
+                f"INSERT INTO notes SELECT n, n, repeat(name, 3) FROM items WHERE {few}",
+                f"UPDATE items SET price = NULL WHERE {few} AND n % 5 = 1",
+                f"UPDATE notes SET id = -id - 1 WHERE {few} AND n % 5 = 2",
+                f"DELETE FROM items WHERE {few} AND n % 5 = 3",
+            )
+            if end == upper or (end - lower) % AT_ONCE == 0:
+                with connect(self, self._incarnation).upstream() as upstream:
+                    self.reach(upstream.end_offsets())
+
+    def reach(self, upper: Position) -> None:
+        (end,) = upper.offsets.values()
+
+        def is_recorded() -> bool:
+            assert self._recorder is not None
+            self._recorder.check()
+            return self._boundary >= end
+
+        wait_until(is_recorded, 60, "the recorder")
+
+    def lose(self, count: int) -> None:
+        """As retention does it, by whole segments."""
+        partition = self._store.partition(0)
+        segments = self._store.segments(0, 0, partition.load().end)
+        partition.trim(next(one.end for one in segments if one.end >= count))
+
+    def make_anew(self) -> None:
+        self._end()
+        name = self._database.name
+        self._database.drop()
+        self._server.create_database(name=name)
+        self._database = Database(self._server, name)
+        self._make()
+
+    def nowhere(self) -> tuple[SourceSpec, Connection]:
+        return self.spec(), replace(self.connection(), port=free_ports(1)[0])
+
+    def close(self) -> None:
+        self._end()
+        self._database.drop()
+        self._catalog.close()
+
+
 RIGS: dict[str, Any] = {
     "journal": JournalRig,
     "kafka": KafkaRig,
     "load_generator": LoadGeneratorRig,
     "numbered_lines": NumberedLinesRig,
+    "postgres": PostgresRig,
 }
 
 

@@ -18,7 +18,7 @@ from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import ColumnSpec, TableSpec
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
-from airflow_provider_mzshare.core.ticklog.state import Done, Generation, Holder, Outcome, Tick, Written
+from airflow_provider_mzshare.core.ticklog.state import Done, Generation, Holder, Outcome, Snapshot, Tick, Written
 from airflow_provider_mzshare.storage.collections.collection import Collection
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
@@ -43,6 +43,7 @@ class TableMember:
     errors: CollectionId
     generation: int = 1
     hash_version: int = 1
+    left_out: Snapshot | None = None
 
 
 MEMBER = TableMember(

@@ -133,6 +133,8 @@ KEPT = {
         "triggers/catalogs.py _ask: control.composition",
     ],
     SELDOM: [
+        "connectors/postgres/snapshot_parts.py __call__: adbc_driver_manager",
+        "connectors/postgres/snapshot_parts.py __call__: adbc_driver_postgresql",
         "control/composition.py _printer: control.statements.handlers.show",
         "connectors/kafka/java_settings.py _plain_key: cryptography.exceptions",
         "connectors/kafka/java_settings.py _plain_key: cryptography.hazmat.primitives",
@@ -149,6 +151,7 @@ KEPT = {
         "compute/session.py _end_jvm: pyspark",
         "compute/session.py open_session: pyspark.sql",
         "connectors/journal/reader.py __init__: connectors.journal.datasource",
+        "connectors/postgres/reader.py __init__: connectors.postgres.datasource",
         "connectors/load_generator/reader.py __init__: connectors.load_generator.datasource",
         "storage/collections/rows.py _spark_column: pyspark.sql.functions",
         "storage/collections/rows.py _spark_column: pyspark.sql.pandas.types",

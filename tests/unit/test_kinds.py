@@ -27,9 +27,28 @@ NAMING = {
         (
             "control/catalog/database/journal_models.py",
             "control/catalog/database/migrations/versions/v0020_journals.py",
+            "control/catalog/database/migrations/versions/v0021_batches_by_place.py",
+            "control/catalog/database/migrations/versions/v0021_batches_by_place.py",
+            "control/catalog/log/journal_statements.py",
+            "control/catalog/log/journal_statements.py",
             "control/catalog/log/journals.py",
         ),
         "a column of the catalog that is called so, too",
+    ),
+    **dict.fromkeys(
+        (
+            "control/catalog/database/databases.py",
+            "control/statements/handlers/select.py",
+            "control/views/admitted.py",
+            "control/views/queries.py",
+            "settings.py",
+        ),
+        "the catalog's database, or the dialect of views",
+    ),
+    "connectors/connections.py": "Airflow's name of a type of connections",
+    **dict.fromkeys(
+        ("envelopes/postgres.py", "envelopes/registry.py", "formats/postgres.py", "formats/registry.py"),
+        "the name of its format and of its envelope",
     ),
     "hooks/definitions.py": "the kind of those who say nothing of a kind: operators had no other",
 }
@@ -93,7 +112,7 @@ def test_the_look_for_names_finds_them(code: str, names: bool) -> None:
 def test_a_kind_of_another_package_is_there_as_soon_as_it_is_installed() -> None:
     assert "numbered_lines" not in CONNECTORS
     with installed(CONNECTOR, CONNECTORS):
-        assert [*CONNECTORS] == ["kafka", "load_generator", "journal", "numbered_lines"]
+        assert [*CONNECTORS] == ["kafka", "load_generator", "journal", "postgres", "numbered_lines"]
         assert CONNECTORS.get("numbered_lines").words == "NUMBERED LINES"
     assert "numbered_lines" not in CONNECTORS
 

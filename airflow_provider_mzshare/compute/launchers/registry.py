@@ -7,7 +7,7 @@ from pathlib import Path
 from airflow_provider_mzshare.compute.launchers.absent import AbsentRuns
 from airflow_provider_mzshare.compute.launchers.base import Launcher, Runs
 from airflow_provider_mzshare.core.registry import Registry
-from airflow_provider_mzshare.errors import UnknownLauncher
+from airflow_provider_mzshare.errors import TerminalError
 from airflow_provider_mzshare.settings import Settings
 
 LAUNCHERS: Registry[type[Launcher]] = Registry(
@@ -15,6 +15,17 @@ LAUNCHERS: Registry[type[Launcher]] = Registry(
     "mzshare.launchers",
     {"process": "airflow_provider_mzshare.compute.launchers.process:ProcessLauncher"},
 )
+
+
+class UnknownLauncher(TerminalError):
+    """A way to run apps that is not installed here. :param known: those that are."""
+
+    def __init__(self, name: str, known: list[str]) -> None:
+        self.name, self.known = name, known
+        super().__init__(
+            f"there is no launcher {name!r} here; there are: {', '.join(known)}",
+            hint="install the package that has it, or set MZSHARE_LAUNCHER to one of these for new apps",
+        )
 
 
 class Launchers:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_mzshare.connectors.journal.parts import Part
 from airflow_provider_mzshare.connectors.records import INPUT_SCHEMA
+from airflow_provider_mzshare.journal.parts import Part
 from airflow_provider_mzshare.journal.reading import read
 
 

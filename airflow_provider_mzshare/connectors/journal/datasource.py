@@ -1,8 +1,4 @@
-"""Journals as a Python data source of Spark: a stream, and exact ranges. Runs in Spark's Python processes.
-
-The process that plans a stream has no catalog to ask. The app beside it writes down what is announced
-(``announced.py``), and the stream goes as far as that file says.
-"""
+"""Journals as a Python data source of Spark: a stream, and exact ranges. Runs in Spark's Python processes."""
 
 from __future__ import annotations
 
@@ -11,53 +7,29 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from airflow_provider_mzshare.connectors.journal.batches import records
-from airflow_provider_mzshare.connectors.journal.parts import Part, missing, next_end, within
-from airflow_provider_mzshare.connectors.records import CHUNK_DDL, chunks
-from airflow_provider_mzshare.connectors.spans import offsets_of, split
+from airflow_provider_mzshare.connectors.segment_source import SegmentSource, read_share, shares
+from airflow_provider_mzshare.connectors.spans import offsets_of
+from airflow_provider_mzshare.journal.parts import Part, missing, next_end, within
 
 NAME = "mzshare_journal"
 
 
-class JournalSource(DataSource):
-    """Options: of a range ``parts`` and ``tasks``; of a stream ``announced``, ``start`` and ``max_records``."""
+class JournalSource(SegmentSource):
+    """Options of a stream: ``announced``, ``start`` and ``max_records``."""
+
+    batches = staticmethod(records)
 
     @classmethod
     def name(cls) -> str:
         return NAME
 
-    def schema(self) -> str:
-        return CHUNK_DDL
-
-    def reader(self, schema: StructType) -> RangeReader:
-        parts = [Part.from_plain(each) for each in json.loads(self.options["parts"])]
-        return RangeReader(split(parts, int(self.options["tasks"])))
-
     def streamReader(self, schema: StructType) -> StreamReader:
         start = offsets_of(json.loads(self.options["start"]))
         return StreamReader(Path(self.options["announced"]), start, int(self.options["max_records"]))
-
-
-class Share(InputPartition):
-    """What one task reads."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        super().__init__(None)
-        self.parts = tuple(parts)
-
-
-class RangeReader(DataSourceReader):
-    def __init__(self, shares: Sequence[Sequence[Part]]) -> None:
-        self._shares = shares
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [Share(parts) for parts in self._shares]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition)
 
 
 class StreamReader(DataSourceStreamReader):
@@ -80,10 +52,10 @@ class StreamReader(DataSourceStreamReader):
         _, parts = read_announced(self._announced)
         if lost := missing(parts, lower, upper):
             raise LookupError(f"{lost} records from {start} to {end} are not among those that {self._announced} names")
-        return [Share(each) for each in split(within(parts, lower, upper))]
+        return shares(within(parts, lower, upper))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return _read(partition)
+        return read_share(partition, records)
 
     def commit(self, end: dict[str, int]) -> None:
         """What may go is the catalog's to decide."""
@@ -97,8 +69,3 @@ def read_announced(file: Path) -> tuple[dict[int, int], list[Part]]:
 
 def _named(offsets: dict[int, int]) -> dict[str, int]:
     return {str(partition): offset for partition, offset in sorted(offsets.items())}
-
-
-def _read(share: InputPartition) -> Iterator[pa.RecordBatch]:
-    if isinstance(share, Share):
-        yield from chunks(records(share.parts))

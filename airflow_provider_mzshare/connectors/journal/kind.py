@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from airflow_provider_mzshare.connectors.journal.specs import JournalExportDetails, JournalSpec
-from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, ConnectorKind
+from airflow_provider_mzshare.connectors.kind import CHUNK_SETTINGS, SEGMENT_MODULES, ConnectorKind
 from airflow_provider_mzshare.core.options import Option
 
 _FOLDER = "airflow_provider_mzshare.connectors.journal"
-_FILES = "airflow_provider_mzshare.journal"
 
 
 class JournalKind(ConnectorKind[JournalSpec]):
@@ -31,8 +30,8 @@ class JournalKind(ConnectorKind[JournalSpec]):
     # Records travel in chunks: Spark would take each of them apart and put it together again.
     spark_settings = CHUNK_SETTINGS
     executor_modules: ClassVar[tuple[str, ...]] = (
-        *(f"{_FILES}.{name}" for name in ("blocks", "files", "index", "messages", "reading")),
-        *(f"{_FOLDER}.{name}" for name in ("batches", "datasource", "parts")),
+        *SEGMENT_MODULES,
+        *(f"{_FOLDER}.{name}" for name in ("batches", "datasource")),
     )
 
     def pushers(self, spec: JournalSpec) -> int:

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from airflow_provider_mzshare.connectors.journal.parts import Part
-from airflow_provider_mzshare.core.journal.state import Segment, path_of
+from airflow_provider_mzshare.connectors.segments import GONE, part_of
+from airflow_provider_mzshare.core.journal.state import Segment
 from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.errors import UpstreamChanged
-from airflow_provider_mzshare.journal.reading import DamagedSegment, Extent
-
-GONE = "journal_gone"
-DAMAGED = "journal_damaged"
+from airflow_provider_mzshare.journal.parts import Part
 
 
 class Ranges:
@@ -44,21 +39,4 @@ class Ranges:
         return parts
 
     def part(self, segment: Segment, lower: int, upper: int) -> Part:
-        path = f"{self._root.rstrip('/')}/{path_of(self._store.journal, segment)}"
-        extent = Extent(path, segment.first, segment.length, lower, upper)
-        return Part(segment.partition, extent, segment.payload / segment.messages)
-
-
-def damaged(error: DamagedSegment) -> UpstreamChanged:
-    """What needs the file stalls, and says which file it is."""
-    return UpstreamChanged(
-        DAMAGED,
-        error.message,
-        hint="put the file back from a backup, then ALTER TABLE … RESUME, or start the source again",
-    )
-
-
-def told_of_damage(parts: Sequence[Part], error: BaseException) -> bool:
-    """Whether Spark reports a file of these as damaged: it passes on no more than the text of an error."""
-    text = str(error)
-    return DamagedSegment.__name__ in text and any(part.extent.path in text for part in parts)
+        return part_of(self._root, self._store.journal, segment, lower, upper)

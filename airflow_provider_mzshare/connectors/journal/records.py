@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_mzshare.connectors.journal.batches import records
-from airflow_provider_mzshare.connectors.journal.ranges import Ranges, damaged
+from airflow_provider_mzshare.connectors.journal.ranges import Ranges
+from airflow_provider_mzshare.connectors.segments import telling_of_damage
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.journal.reading import DamagedSegment
 
 
 class JournalRecords:
@@ -18,10 +18,7 @@ class JournalRecords:
         self._ranges = ranges
 
     def read(self, lane: int, lower: int, upper: int) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from records(self._ranges.parts(Position({lane: lower}), Position({lane: upper})))
-        except DamagedSegment as error:
-            raise damaged(error) from error
+        yield from telling_of_damage(records(self._ranges.parts(Position({lane: lower}), Position({lane: upper}))))
 
     def excuse(self) -> str | None:
         """What is announced stays until nobody needs it."""

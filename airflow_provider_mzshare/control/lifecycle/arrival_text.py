@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.log.queue import Place
-from airflow_provider_mzshare.control.catalog.queries.overviews import ArrivalOverview, SourceOverview
+from airflow_provider_mzshare.control.catalog.queries.overviews import ArrivalOverview, SnapshotOverview, SourceOverview
 from airflow_provider_mzshare.control.sql.names import QualifiedName
 
 _CLOSE_TICKS = 2
@@ -61,7 +61,7 @@ def judge_arrival(
         reason = ", ".join([*_far(arrival), held_up or "its source's app makes its index and follows it meanwhile"])
     else:
         held_up, hint = _held_up(arrival, source, job_alive, name)
-        if not held_up and not arrival.lag and arrival.status == "backfilling":
+        if not held_up and not arrival.lag and arrival.status == "backfilling" and arrival.snapshot is None:
             hint = hints.command("wait", name)
         told = [*_far(arrival), held_up] if held_up else [*_far(arrival), *_told(arrival, pace_of(arrival, source))]
         reason = ", ".join([arrival.status, *told] if arrival.replaces else told)
@@ -70,11 +70,27 @@ def judge_arrival(
 
 
 def _far(arrival: ArrivalOverview) -> list[str]:
+    if arrival.snapshot is not None:
+        return [_of_snapshot(arrival.snapshot), *(_ticks_behind(arrival) if arrival.snapshot.landed else ())]
+    return _ticks_behind(arrival)
+
+
+def _of_snapshot(snapshot: SnapshotOverview) -> str:
+    if snapshot.landed:
+        return "its snapshot is read, and it follows what was committed meanwhile"
+    if snapshot.read is None:
+        return "waits for its snapshot"
+    return f"{snapshot.read:,} of about {snapshot.expected:,} rows of its snapshot are read"
+
+
+def _ticks_behind(arrival: ArrivalOverview) -> list[str]:
     ticks = f"{arrival.lag} tick{'s' * (arrival.lag != 1)} behind"
     return [ticks, f"{arrival.done:,} of {arrival.total:,} offsets"]
 
 
 def _told(arrival: ArrivalOverview, pace: Pace) -> list[str]:
+    if arrival.snapshot is not None:
+        return []
     if not arrival.lag:
         if arrival.status != "converging":
             return ["ready for the cutover, but nobody has asked for it yet"]

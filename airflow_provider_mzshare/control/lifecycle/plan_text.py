@@ -10,6 +10,7 @@ from airflow_provider_mzshare.control.lifecycle.table_plans import (
     DeletesKept,
     Estimate,
     ShareFromFirstTick,
+    Snapshot,
     StartAtNow,
     Step,
     TablePlan,
@@ -52,6 +53,8 @@ def step_lines(step: Step) -> list[str]:
         return [f"start at now: {tables} {_verb(step, 'joins', 'join')} at the next tick, without earlier records"]
     if isinstance(step, Backfill):
         return _backfill(step, tables)
+    if isinstance(step, Snapshot):
+        return [f"snapshot: {tables} {_verb(step, 'is', 'are')} read from the upstream's tables, as of one moment"]
     if isinstance(step, CutOver):
         return _cut_over(step, tables)
     return [f"follow: {_verb(step, 'it gets', 'they get')} the ticks that are minted meanwhile"]

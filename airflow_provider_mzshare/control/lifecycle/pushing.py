@@ -5,7 +5,6 @@ An answer without an error means: all records are durable, count once, and stand
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import socket
@@ -15,28 +14,22 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.log.journals import journals_of
-from airflow_provider_mzshare.control.catalog.queries.warehouse_use import is_used
+from airflow_provider_mzshare.control.lifecycle.journal_folders import make_journal_folder
 from airflow_provider_mzshare.control.lifecycle.journal_room import JournalRoom, check_not_behind
 from airflow_provider_mzshare.control.lifecycle.partition_choice import Choice
 from airflow_provider_mzshare.control.lifecycle.typed_names import find_source
 from airflow_provider_mzshare.core.ids import JournalId, new_job_id
-from airflow_provider_mzshare.core.journal.state import folder_of
 from airflow_provider_mzshare.errors import Fenced, MzShareError, TerminalError, TransientError
-from airflow_provider_mzshare.folders import make_folder
 from airflow_provider_mzshare.settings import Settings
-from airflow_provider_mzshare.storage.collections.durability import local_path
-from airflow_provider_mzshare.storage.collections.faults import StorageFault, check_mounted
 from airflow_provider_mzshare.storage.journal.cutting import cut
 from airflow_provider_mzshare.storage.journal.records import pieces_of
 from airflow_provider_mzshare.storage.journal.rows import Messages, as_arrow, digest_of, stamp, weight_of
 from airflow_provider_mzshare.storage.journal.waiting import Acknowledged, Answer, BatchMark
-from airflow_provider_mzshare.storage.journal.write_errors import NotWritten
 from airflow_provider_mzshare.storage.journal.writer import LIMITS, JournalWriter
 
 LEASE_SECONDS = 10.0
@@ -232,26 +225,6 @@ class _Sending:
         self._report(self.pushed.messages)
 
 
-def _make_folders(catalog: Catalog, settings: Settings, journal: JournalId) -> None:
-    """A new home has no warehouse before somebody writes. One that was used and is not there is on a disk that is away.
-
-    What journals hold is as private as all that apps write: this process may have another umask.
-    """
-    path = local_path(settings.warehouse)
-    if path is None:
-        return
-    with catalog.read() as session:
-        used = is_used(session)
-    try:
-        if used:
-            check_mounted(path)
-        make_folder(Path(path, folder_of(journal)).parent, settings.umask)
-    except StorageFault as fault:
-        raise NotWritten(path, OSError(errno.ENODEV, fault.detail)) from fault
-    except OSError as error:
-        raise NotWritten(path, error) from error
-
-
 @contextmanager
 def open_pusher(
     catalog: Catalog, settings: Settings, name: str, *, partition: int | None = None, wait: float = WAIT_SECONDS
@@ -267,7 +240,7 @@ def open_pusher(
         raise NotPushable(source.display, kind.title)
     store = journals_of(catalog).open(JournalId(source.incarnation))
     check_not_behind(catalog, source, store)
-    _make_folders(catalog, settings, store.journal)
+    make_journal_folder(catalog, settings.warehouse, settings.umask, store.journal)
     lease = min(settings.lease_seconds, LEASE_SECONDS)
     job_id = new_job_id(f"push-{socket.gethostname()}-{os.getpid()}")
     choice = Choice(store, settings.warehouse, source.display, job_id, lease, wait)

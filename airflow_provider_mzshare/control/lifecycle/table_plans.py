@@ -80,6 +80,13 @@ class Backfill(Step):
 
 
 @dataclass(frozen=True)
+class Snapshot(Step):
+    """An app of its own reads what the upstream's tables hold, all at one moment: no log goes back far enough."""
+
+    name: ClassVar[str] = "snapshot"
+
+
+@dataclass(frozen=True)
 class Follow(Step):
     """The same app goes on with the ticks that are minted meanwhile."""
 
@@ -126,7 +133,7 @@ class TablePlan:
 
     @property
     def backfilled(self) -> tuple[str, ...]:
-        return tuple(table for step in self.steps if isinstance(step, Backfill) for table in step.tables)
+        return tuple(table for step in self.steps if isinstance(step, Backfill | Snapshot) for table in step.tables)
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {"source": self.source, "steps": [_step_to_json(step) for step in self.steps]}
@@ -157,7 +164,11 @@ def plan_tables(
         steps.append(StartAtNow(_tables(at_now), at_now[0].position))
     if later := by_way["backfill"]:
         replaced = tuple(arrival.table for arrival in later if arrival.replaces)
-        steps += [_backfill(state, settings, later, sizes or {}), Follow(_tables(later))]
+        begin = [arrival for arrival in later if arrival.by_snapshot]
+        go_on = [arrival for arrival in later if not arrival.by_snapshot]
+        steps += [Snapshot(_tables(begin))] if begin else []
+        steps += [_backfill(state, settings, go_on, sizes or {})] if go_on else []
+        steps.append(Follow(_tables(later)))
         steps.append(CutOver(_tables(later), replaced))
     return TablePlan(source, tuple(steps), _deletes_kept(steps, kept) if kept else None)
 

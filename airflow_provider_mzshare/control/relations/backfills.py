@@ -1,4 +1,4 @@
-"""The relation of backfills that are under way: who has an app, and who waits for one."""
+"""The relations of backfills that are under way, and of the snapshots that they have taken."""
 
 from __future__ import annotations
 
@@ -31,6 +31,14 @@ def _backfills(d: Dialect) -> str:
     )
 
 
+def _snapshots(d: Dialect) -> str:
+    return (
+        "SELECT s.id, s.table_id, s.generation, s.backfill_id, s.rows_expected, s.rows_read, "
+        f"{d.time('s.taken_at')}, {d.time('s.landed_at')} FROM snapshots AS s "
+        "JOIN tables AS t ON t.id = s.table_id WHERE t.status <> 'dropped'"
+    )
+
+
 BACKFILLS = (
     Relation(
         "mz_internal",
@@ -51,5 +59,21 @@ BACKFILLS = (
             Column("created_at", "when it was asked for"),
         ),
         _backfills,
+    ),
+    Relation(
+        "mz_internal",
+        "mz_snapshots",
+        "Snapshots of upstreams, for tables that begin with one. Of a generation, only one lands: others were lost.",
+        (
+            Column("id", "the snapshot"),
+            Column("object_id", "the table"),
+            Column("generation", "its generation that begins with it", "bigint"),
+            Column("backfill_id", "the backfill that has taken it"),
+            Column("rows_expected", "how many rows the table had upstream, roughly", "bigint"),
+            Column("rows_read", "how many of them were read when somebody last looked", "bigint"),
+            Column("taken_at", "when it was taken"),
+            Column("landed_at", "when its rows were found in the table: only those of one snapshot are"),
+        ),
+        _snapshots,
     ),
 )

@@ -33,7 +33,7 @@ def _references(d: Dialect) -> str:
 
 
 _OF_SOURCE = "JOIN sources AS o ON o.id = t.source_id"
-PLANNED = ("postgres", "mysql")
+PLANNED = ("mysql",)
 """Kinds that are planned: their relations exist, and are empty."""
 
 

@@ -20,8 +20,8 @@ def _journals(d: Dialect) -> str:
     )
     found = (
         f'SELECT o.id, p.partition, p."begin", p."end", p.segments, p.size, p.lease_job, ({oldest}) AS oldest, '
-        f"({newest}) AS newest FROM journal_partitions AS p JOIN sources AS o ON o.incarnation = p.journal "
-        "WHERE o.status <> 'dropped'"
+        f"({newest}) AS newest FROM journal_partitions AS p JOIN sources AS o "
+        "ON replace(o.incarnation, p.journal, '') <> o.incarnation WHERE o.status <> 'dropped'"
     )
     return (
         f'SELECT f.id, f.partition, f."begin", f."end", f.segments, f.size, {d.time("f.oldest")}, '

@@ -16,8 +16,9 @@ from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.names import check_name
 from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE, PLAIN_COLUMN, RESERVED, TICK
-from airflow_provider_mzshare.envelopes.base import wraps_rows
-from airflow_provider_mzshare.envelopes.registry import ENVELOPES, envelope_named
+from airflow_provider_mzshare.envelopes.base import Envelope, wraps_rows
+from airflow_provider_mzshare.envelopes.registry import choices as envelope_choices
+from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.formats.registry import FORMATS, any_of, format_named, sql_word, words_with_columns
 
@@ -76,9 +77,14 @@ def check_output(output: values.Output) -> None:
     if output.envelope != DEFAULT_ENVELOPE:
         _check_envelope(output)
     if output.inline_errors is not None and envelope_named(output.envelope).appends:
-        keyed = [envelope_word(each.name) for each in ENVELOPES.all() if not each.appends and not wraps_rows(each)]
+        keyed = [envelope_word(each.name) for each in _written_envelopes() if not each.appends and not wraps_rows(each)]
         instead = f"with ENVELOPE {envelope_word(output.envelope)}, what cannot be decoded is in the table's errors"
         raise Misfit(f"{INLINE} needs ENVELOPE {any_of(keyed)}; {instead}", Clause("inline_errors"))
+
+
+def _written_envelopes() -> list[Envelope]:
+    """Those that a statement may name."""
+    return [envelope_named(name) for name in envelope_choices()]
 
 
 def _check_undecoded(output: values.Output) -> None:
@@ -153,7 +159,7 @@ def _check_wrapped(output: values.Output, word: str) -> None:
     """The envelope has the row inside of the value: so the row has columns, and its key is some of them."""
     for clause, name in (("key_format", output.key_format), ("format", output.format)):
         if name and not format_named(name).takes_changes:
-            known = any_of([each.upper() for each in FORMATS if format_named(each).takes_changes])
+            known = any_of([w for each in FORMATS if (w := sql_word(each)) and format_named(each).takes_changes])
             words = f"{'KEY ' if clause == 'key_format' else ''}FORMAT {known}"
             others = _NOT_UNDECODED if format_named(name).own_columns else ""
             place = Clause("key_format" if clause == "key_format" else "envelope")
@@ -174,7 +180,7 @@ def _check_takes_primary_key(output: values.Output) -> None:
     envelope = envelope_named(output.envelope)
     if wraps_rows(envelope):
         return
-    wrapping = any_of([envelope_word(each.name) for each in ENVELOPES.all() if wraps_rows(each)])
+    wrapping = any_of([envelope_word(each.name) for each in _written_envelopes() if wraps_rows(each)])
     instead = "the key is the upstream's own" if format_named(output.format).own_columns else "the key is INCLUDE KEY"
     if envelope.appends:
         instead = "there is no key"

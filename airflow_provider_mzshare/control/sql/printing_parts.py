@@ -15,6 +15,7 @@ from airflow_provider_mzshare.control.sql.options import COLUMN_OPTIONS, write_o
 from airflow_provider_mzshare.core.options import Option
 from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ColumnSpec, Include
+from airflow_provider_mzshare.envelopes.registry import UNWRITTEN
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.formats.registry import sql_word as format_word
 
@@ -54,7 +55,8 @@ def add_decoding(node: exp.Expr, output: values.Output, *, marked: bool = False)
     node.set("key_format", format_word(output.key_format) if output.key_format else None)
     node.set("format", word)
     node.set("include", [*_key_columns(output.key_columns), *map(_include, output.include)])
-    if output.envelope != DEFAULT_ENVELOPE or (marked and word is None):
+    is_usual = output.envelope == DEFAULT_ENVELOPE and not (marked and word is None)
+    if not is_usual and output.envelope not in UNWRITTEN:
         node.set("envelope", envelope_word(output.envelope))
     if output.primary_key:
         node.set("primary_key", exp.Tuple(expressions=[identifier(name) for name in output.primary_key]))

@@ -16,7 +16,7 @@ from airflow_provider_mzshare.control.sql.option_grammar import ReadValue
 from airflow_provider_mzshare.core.ids import is_item_id
 from airflow_provider_mzshare.core.specs import SOURCE_SETTINGS
 
-SOURCE_KINDS_LATER = ("POSTGRES", "MYSQL", "SQL SERVER", "FILE", "WEBHOOK")
+SOURCE_KINDS_LATER = ("MYSQL", "SQL SERVER", "FILE", "WEBHOOK")
 ALTERATIONS = ("SET", "RESET", "RENAME TO", "ADD SUBSOURCE", "DROP SUBSOURCE", "REFRESH REFERENCES")
 
 

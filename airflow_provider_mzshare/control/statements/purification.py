@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_provider_mzshare.connectors.base import ReferenceInfo
@@ -10,12 +11,14 @@ from airflow_provider_mzshare.connectors.kind import ConnectorKind
 from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.definition_errors import AmbiguousReference, BadExport, UnknownColumn
 from airflow_provider_mzshare.control.sql import values as sql
-from airflow_provider_mzshare.control.sql.checks import unfit_for_key
+from airflow_provider_mzshare.control.sql.checks import Misfit, check_columns, unfit_for_key
 from airflow_provider_mzshare.control.sql.column_types import to_sql
 from airflow_provider_mzshare.control.sql.grammar import listing
 from airflow_provider_mzshare.control.sql.names import quote
+from airflow_provider_mzshare.core.schema import DEFAULT_ENVELOPE
 from airflow_provider_mzshare.core.specs import ColumnSpec, SourceSpec, TableSpec
 from airflow_provider_mzshare.envelopes.base import wraps_rows
+from airflow_provider_mzshare.envelopes.registry import choices as envelope_choices
 from airflow_provider_mzshare.envelopes.registry import envelope_named
 from airflow_provider_mzshare.envelopes.registry import sql_word as envelope_word
 from airflow_provider_mzshare.errors import ReferenceMissing
@@ -70,8 +73,11 @@ def stored_reference(spec: TableSpec) -> ReferenceInfo:
 def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceInfo) -> TableSpec:
     """The complete definition: nothing else has to be asked."""
     kind = kind_of(source)
+    if reference.unfit:
+        raise BadExport(f"table {statement.name}: {written(reference)}: {reference.unfit}", hint=reference.remedy)
     if reference.columns is not None and not format_named(statement.format).own_columns:
-        raise _undecodable(statement, reference)
+        raise _undecodable(statement, reference, kind)
+    statement = _with_own(statement, kind)
     _check_metadata(statement, kind)
     if reference.columns is None:
         _check_decoded(statement, kind)
@@ -91,11 +97,30 @@ def purify(statement: sql.CreateTable, source: SourceSpec, reference: ReferenceI
     return spec
 
 
+def _with_own(statement: sql.CreateTable, kind: ConnectorKind[Any]) -> sql.CreateTable:
+    """With the format and the envelope that all tables of the kind have, if it says so."""
+    if kind.own_envelope == DEFAULT_ENVELOPE:
+        return statement
+    unsaid = (DEFAULT_ENVELOPE, kind.own_envelope)
+    if statement.envelope not in unsaid:
+        raise BadExport(
+            f"table {statement.name}: a {kind.title} table always has the rows that are there upstream",
+            hint=f"leave ENVELOPE {envelope_word(statement.envelope)} out",
+        )
+    if kind.is_recorded and not statement.snapshot:
+        raise BadExport(
+            f"table {statement.name}: a {kind.title} table always begins with the rows that are there upstream",
+            hint="leave SNAPSHOT out",
+        )
+    return replace(statement, format=kind.own_format, envelope=kind.own_envelope)
+
+
 def _check_key(statement: sql.CreateTable, spec: TableSpec, reference: ReferenceInfo) -> None:
     """A table whose rows change has a key. Where the columns are the upstream's own, so is the key."""
     if envelope_named(spec.envelope).appends or not format_named(spec.format).own_columns:
         return
-    word, keys = f"ENVELOPE {envelope_word(spec.envelope)}", key_of(spec)
+    is_written, keys = spec.envelope in envelope_choices(), key_of(spec)
+    word = f"ENVELOPE {envelope_word(spec.envelope)}" if is_written else "the table"
     if not keys:
         raise BadExport(
             f"table {statement.name}: {word} needs a key, and reference {written(reference)} has none",
@@ -144,6 +169,13 @@ def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[
     for name in (*statement.text_columns, *statement.exclude_columns):
         if name not in known:
             raise UnknownColumn(where, name, known)
+    unfit = dict(reference.text_only)
+    if unknown := [n for n in unfit if n not in (*statement.text_columns, *statement.exclude_columns)]:
+        raise BadExport(
+            f"table {statement.name}: column {quote(unknown[0])} of {where} has the type {unfit[unknown[0]]}, which no "
+            "column here can have",
+            hint=f"WITH (TEXT COLUMNS ({', '.join(map(quote, unknown))})), or EXCLUDE COLUMNS",
+        )
     if both := set(statement.text_columns) & set(statement.exclude_columns):
         raise BadExport(f"column {min(both)!r} is in TEXT COLUMNS and in EXCLUDE COLUMNS", hint="one of the two")
     kept = tuple(
@@ -153,12 +185,16 @@ def _own_columns(statement: sql.CreateTable, reference: ReferenceInfo) -> tuple[
     )
     if not kept:
         raise BadExport(f"table {statement.name}: EXCLUDE COLUMNS leaves none of {', '.join(known)}", hint="fewer")
+    try:
+        check_columns(sql.Output(columns=kept))
+    except Misfit as error:
+        raise BadExport(f"table {statement.name}: {where}: {error}", hint="EXCLUDE COLUMNS leaves it out") from None
     _check_list(statement, where, kept)
     _check_include(statement, kept)
     return kept
 
 
-def _undecodable(statement: sql.CreateTable, reference: ReferenceInfo) -> BadExport:
+def _undecodable(statement: sql.CreateTable, reference: ReferenceInfo, kind: ConnectorKind[Any]) -> BadExport:
     """FORMAT is given where the columns are the upstream's own. The clauses that need it go with it.
 
     Otherwise they would be refused next, for want of a FORMAT.
@@ -174,7 +210,8 @@ def _undecodable(statement: sql.CreateTable, reference: ReferenceInfo) -> BadExp
         word = f"ENVELOPE {envelope_word(statement.envelope)}"
         clauses += [*(["PRIMARY KEY"] if statement.primary_key else []), word]
         problem += f", so {word} is not possible"
-        instead = "; ENVELOPE UPSERT has a row for each key" if reference.keys else ""
+        keyed = reference.keys and kind.own_envelope == DEFAULT_ENVELOPE
+        instead = "; ENVELOPE UPSERT has a row for each key" if keyed else ""
     return BadExport(
         f"table {statement.name}: reference {written(reference)} {problem}",
         hint=f"leave {listing(clauses, 'and')} out{instead}",

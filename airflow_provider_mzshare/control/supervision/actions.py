@@ -24,6 +24,7 @@ class DroppedJournal:
     journal: JournalId
     name: str
     why: str = "its source was dropped"
+    source_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 
 import pyarrow.fs as pafs
 
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.log.journals import CatalogJournal, CatalogPartition
 from airflow_provider_mzshare.control.catalog.objects.lookup import SourceItem
-from airflow_provider_mzshare.core.journal.retention import may_go, needed, unnamed_may_go
+from airflow_provider_mzshare.core.journal.retention import may_go, may_go_below, needed, unnamed_may_go
 from airflow_provider_mzshare.core.journal.state import PartitionState, Segment, path_of
 from airflow_provider_mzshare.storage.collections.expiry import GRACE, MIN_AGE_UNNAMED
 from airflow_provider_mzshare.storage.collections.log import open_filesystem
@@ -40,13 +41,19 @@ def trim_old(catalog: Catalog, source: SourceItem, journal: CatalogJournal, now_
     if source.settings.retain_journal_seconds is None:
         return
     with catalog.read() as session:
-        keep = needed(load_state(session, get_source(session, source.id)))
-    before = now_ms - source.settings.retain_journal_seconds * 1_000
+        state = load_state(session, get_source(session, source.id))
+    keep = needed(state)
+    if kind_of(source.spec).is_recorded:
+        # Also of a source without tables: its ticks go on where they ended.
+        keep = (keep or state.upper).meet(state.upper)
+    before, kind = now_ms - source.settings.retain_journal_seconds * 1_000, kind_of(source.spec)
     for found in journal.partitions():
         begin, partition = found.begin, journal.partition(found.partition)
-        keep_from = None if keep is None else keep[found.partition]
+        # What is recorded of a database is needed from a place in its own log on.
+        lane, decide = (kind.place.only_lane, may_go_below) if kind.is_recorded else (found.partition, may_go)
+        keep_from = None if keep is None else keep[lane]
         while segments := journal.segments(found.partition, begin, found.end, limit=PAGE):
-            trimmed = partition.trim(may_go(segments, keep_from, before)).begin
+            trimmed = partition.trim(decide(segments, keep_from, before)).begin
             if trimmed <= begin:
                 break
             begin = trimmed

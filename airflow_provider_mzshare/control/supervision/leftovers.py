@@ -56,7 +56,7 @@ def find_journals(
     :param folders: the journals that have one in the warehouse. Others may have rows.
     """
     reads = exists().where(JobRow.source_id == SourceRow.id, JobRow.state.in_(ACTIVE))
-    of_it = JournalPartitionRow.journal == SourceRow.incarnation
+    of_it = SourceRow.incarnation.endswith(JournalPartitionRow.journal)
     writes = and_(
         ItemRow.dropped_at > now - WRITER_ENDS_MS, exists().where(of_it, JournalPartitionRow.lease_job.is_not(None))
     )
@@ -70,7 +70,9 @@ def find_journals(
         if (journal := journal_of(incarnation)) is not None and (has_rows or journal in folders)
     ]
     return tuple(
-        DroppedJournal(journal, str(QualifiedName(*items.get_source_item(session, source_id).name)))
+        DroppedJournal(
+            journal, str(QualifiedName(*items.get_source_item(session, source_id).name)), source_id=source_id
+        )
         for source_id, journal in found
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from airflow_provider_mzshare.compute.jobs import LOG_FILE
 from airflow_provider_mzshare.compute.launchers.registry import Launchers
 from airflow_provider_mzshare.connectors.connections import ConnectionStore
+from airflow_provider_mzshare.connectors.registry import kind_of
 from airflow_provider_mzshare.control import hints
 from airflow_provider_mzshare.control.catalog import Catalog
 from airflow_provider_mzshare.control.catalog import jobs as job_rows
@@ -45,8 +46,9 @@ from airflow_provider_mzshare.control.supervision.warehouse import (
     remove_folder,
     remove_journal,
 )
+from airflow_provider_mzshare.control.upstreams import release
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId, JobId
-from airflow_provider_mzshare.errors import MzShareError
+from airflow_provider_mzshare.errors import MzShareError, UnknownConnection
 from airflow_provider_mzshare.settings import Settings
 
 STOP_SECONDS = 60.0
@@ -82,6 +84,7 @@ class Reconciler:
         term_seconds: float = TERM_SECONDS,
     ) -> None:
         self._catalog, self._settings, self._launchers = catalog, settings, launchers
+        self._connections = connections
         self._stop_seconds, self._term_seconds = stop_seconds, term_seconds
         self._observer = Observer(catalog, settings, launchers)
         self._starter = Starter(catalog, settings, connections, launchers)
@@ -219,11 +222,21 @@ class Reconciler:
             for path in action.table.paths:
                 remove_collection(warehouse, path)
             return f"{len(action.table.paths)} folders"
+        released = self._release(ItemId(action.journal.source_id))
         # Rows first: a writer that is still alive is fenced. What it writes meanwhile, the next look finds.
         with self._catalog.write() as session:
             forget_journal(session, action.journal.journal)
         remove_journal(warehouse, action.journal.journal)
-        return "its journal"
+        return ", ".join(filter(None, ("its journal", released)))
+
+    def _release(self, source_id: ItemId) -> str:
+        """While what the upstream keeps cannot be taken away, the journal stays: the next look tries it again."""
+        with self._catalog.read() as session:
+            source = items.get_source_item(session, source_id)
+        try:
+            return release(self._connections, source.spec, source.incarnation)
+        except UnknownConnection as error:
+            return f"but not {kind_of(source.spec).left(source.incarnation)}: {error.message}"
 
     # ── stop ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

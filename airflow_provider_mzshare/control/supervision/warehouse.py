@@ -39,12 +39,13 @@ def journal_folders(root: str) -> frozenset[JournalId]:
     else:
         found = open_filesystem(root).get_file_info(pafs.FileSelector(above, recursive=False, allow_not_found=True))
         names = [info.base_name for info in found]
-    return frozenset(found for name in names if (found := journal_of(f"journal:{name}")) is not None)
+    journals = [JournalId(f"journal:{name}") for name in names]
+    return frozenset(journal for journal in journals if journal_of(journal) == journal)
 
 
 def remove_journal(root: str, journal: JournalId) -> None:
     """One that has no folder, or not any more, is no error."""
-    if journal_of(journal) is None:
+    if journal_of(journal) != journal:
         raise TerminalError(f"{journal!r} is not a journal")
     if is_local(root):
         remove_folder(Path(root) / folder_of(journal))

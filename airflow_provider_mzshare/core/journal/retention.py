@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 
 from airflow_provider_mzshare.core.journal.state import PartitionState, Segment
 from airflow_provider_mzshare.core.positions import Position
@@ -47,3 +48,18 @@ def unnamed_may_go(state: PartitionState, epoch: int, number: int) -> bool:
     """
     newest = state.segment
     return epoch < state.lease.epoch and newest is not None and (epoch, number) < (newest.epoch, newest.number)
+
+
+def may_go_below(segments: Sequence[Segment], keep_from: int | None, announced_before: int) -> int:
+    """As ``may_go``, where positions are the upstream's own: what is needed is from such a position on.
+
+    A segment goes once a later one begins below what is needed: then it has nothing of that, and what is left still
+    shows that nothing is missing.
+    """
+    to = 0
+    for segment, after in pairwise(segments):
+        if segment.announced_at >= announced_before:
+            break
+        if after.low is not None and (keep_from is None or after.low < keep_from):
+            to = segment.end
+    return to

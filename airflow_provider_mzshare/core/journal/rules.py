@@ -208,10 +208,22 @@ def _age(segment: Segment) -> tuple[int, int, int]:
 
 
 def _check_boundary(state: PartitionState, after: Segment) -> None:
-    """Positions of the upstream's own are looked up by boundaries: these only go forward."""
+    """Positions of the upstream's own are looked up by boundaries: these only go forward, every segment carries the
+    last one, and nothing is announced below it any more."""
     last = state.segment.boundary if state.segment else None
-    if last is not None and after.boundary is not None and after.boundary < last:
+    if last is None:
+        return
+    if after.boundary is None or after.boundary < last:
         raise BadAnnouncement(state.partition, f"a boundary at {last} cannot be followed by one at {after.boundary}")
+    begins = not _is_of(state.segment, after) or (state.segment is not None and state.segment.low is None)
+    if begins and after.low is not None and after.low < last:
+        raise BadAnnouncement(
+            state.partition, f"a segment cannot begin at position {after.low}: all below {last} is announced"
+        )
+
+
+def _is_of(one: Segment | None, other: Segment) -> bool:
+    return one is not None and _start(one) == _start(other)
 
 
 def _check_batches(state: PartitionState, before: Segment | None, after: Segment, batches: Sequence[Batch]) -> None:

@@ -37,7 +37,8 @@ class Segment:
     low: int | None = None
     """The upstream's own position of its first message, where the upstream has positions."""
     boundary: int | None = None
-    """All that the upstream has below this position of its own is announced, and a tick may end there."""
+    """All that the upstream has below this position of its own is announced, and a tick may end there. Every segment
+    carries the last one, also if it was announced before the segment was begun."""
 
     @property
     def messages(self) -> int:

@@ -43,6 +43,11 @@ class JournalStore(Protocol):
         """Those that have messages of ``[lower, upper)``, in order, as they are announced now; at most ``limit``."""
         ...
 
+    def positioned(self, partition: int, lower: int, upper: int, *, limit: int | None = None) -> Sequence[Segment]:
+        """Those that tell where the upstream's positions ``[lower, upper)`` are, as ``positions.slices`` needs them; at
+        most ``limit``, which may be continued from the position of the last one that has one."""
+        ...
+
     def batches(self, ids: Collection[str]) -> Mapping[str, Batch]:
         """Those of these batches that are announced."""
         ...

@@ -51,6 +51,8 @@ class Arrival:
     """None for one that is still to be made."""
     gone: Position = _ORIGIN
     """What is before it is gone upstream, and is left out."""
+    by_snapshot: bool = False
+    """It begins with a snapshot of the upstream, which is taken after ``tick`` or later."""
     rests_on: Mapping[str, object] = field(default_factory=dict)
     """What was found, by its name in words; a log that goes on only counts where the way depends on its end."""
 
@@ -69,13 +71,24 @@ class Arrival:
 
 
 def create(state: SourceState, table: str, *, snapshot: bool) -> Arrival:
-    """A new table: it shares every tick with the others where that is possible, and is backfilled where not."""
+    """A new table: it shares every tick with the others where that is possible, and is backfilled where not.
+
+    One that begins with a snapshot is always backfilled, by ticks that are minted after it was asked for.
+    """
+    if state.by_snapshot and snapshot:
+        position, tick = _now(state)
+        return Arrival(table, "backfill", position, tick, by_snapshot=True, rests_on=_source_facts(state))
     if state.upper == state.start:
         way: Way = "share"
     else:
         way = "backfill" if snapshot else "now"
-    position, tick = (state.start, 1) if way == "backfill" else (state.upper, state.last_number + 1)
+    position, tick = (state.start, 1) if way == "backfill" else _now(state)
     return Arrival(table, way, position, tick, rests_on=_log_facts(state, way))
+
+
+def _now(state: SourceState) -> tuple[Position, int]:
+    """Where the next tick begins."""
+    return state.upper, state.last_number + 1
 
 
 def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
@@ -91,17 +104,25 @@ def resume(state: SourceState, table_id: ItemId, table: str) -> Arrival:
     if (found.reason or "").startswith(TRUNCATED):
         raise NotResumable(table, "its next record truncates it, and it would stall before that again")
     facts = _resume_facts(state, table_id)
-    return Arrival(table, "backfill", found.position, found.next_tick, replaces, "resume", table_id, rests_on=facts)
+    way: Way = "backfill"
+    waits = found.awaits_snapshot
+    return Arrival(
+        table, way, found.position, found.next_tick, replaces, "resume", table_id, by_snapshot=waits, rests_on=facts
+    )
 
 
 def resnapshot(state: SourceState, table_id: ItemId, table: str, *, start_tick: int) -> Arrival:
-    """A table that has rows, live or stalled, gets a new generation from its start on."""
+    """A table that has rows, live or stalled, gets a new generation from its start on, or from a new snapshot on."""
     _check_not_underway(state, table_id, table)
     current = state.tables[table_id]
     if current.status == "created":
         raise NotResumable(table, "it joins at the next tick: there is nothing to read again")
     facts = _resnapshot_facts(state, table_id)
-    return Arrival(table, "backfill", current.start, start_tick, True, "resnapshot", table_id, rests_on=facts)
+    position, tick = _now(state) if state.by_snapshot else (current.start, start_tick)
+    by_snapshot = state.by_snapshot
+    return Arrival(
+        table, "backfill", position, tick, True, "resnapshot", table_id, by_snapshot=by_snapshot, rests_on=facts
+    )
 
 
 def without_gone(arrival: Arrival, gone: Position, ticks: Iterable[Tick]) -> Arrival:
@@ -109,6 +130,8 @@ def without_gone(arrival: Arrival, gone: Position, ticks: Iterable[Tick]) -> Arr
 
     :param ticks: of the source, from the table's first on.
     """
+    if arrival.by_snapshot:
+        return arrival
     left = next((tick for tick in ticks if not tick.upper <= gone), None)
     if left is None:
         raise UpstreamChanged("history_gone", f"of all that table {arrival.table!r} has read, nothing is left upstream")
@@ -143,7 +166,7 @@ def check_current(state: SourceState, arrival: Arrival) -> None:
 
 def _facts_now(state: SourceState, arrival: Arrival) -> Mapping[str, object]:
     if arrival.table_id is None:
-        return _log_facts(state, arrival.way)
+        return _source_facts(state) if arrival.by_snapshot else _log_facts(state, arrival.way)
     if arrival.table_id not in state.tables:
         raise StalePlan(f"table {arrival.table}", [f"table {arrival.table_id} was dropped"])
     look = _resume_facts if arrival.action == "resume" else _resnapshot_facts
@@ -152,13 +175,17 @@ def _facts_now(state: SourceState, arrival: Arrival) -> Mapping[str, object]:
 
 def _log_facts(state: SourceState, way: Way) -> dict[str, object]:
     """A backfill reads to wherever the log ends; who joins the next tick has to stand where that begins."""
-    facts: dict[str, object] = {
-        "its source": "dropped" if state.status == "dropped" else "there",
-        "the start of its source": state.start,
-    }
+    facts = _source_facts(state)
     if way == "backfill":
         return facts | {"the log of its source": "at its start" if state.upper == state.start else "past its start"}
     return facts | {"the end of its source's log": state.upper, "the next tick": state.last_number + 1}
+
+
+def _source_facts(state: SourceState) -> dict[str, object]:
+    return {
+        "its source": "dropped" if state.status == "dropped" else "there",
+        "the start of its source": state.start,
+    }
 
 
 def _resume_facts(state: SourceState, table_id: ItemId) -> dict[str, object]:

@@ -153,6 +153,8 @@ def follow(
             raise LogConflict(f"table {table_id} goes on at tick {table.next_tick}, not at tick {first}")
         if isinstance(outcome, Left):
             moved[table_id] = stalled(table, outcome.reason)
+        elif table.awaits_snapshot:
+            raise LogConflict(f"table {table_id} has no snapshot yet that it could go on from")
         elif isinstance(outcome, Unindexed):
             raise LogConflict(f"table {table_id} is in a backfill already: it cannot leave for its index")
         else:
@@ -162,11 +164,14 @@ def follow(
 
 
 def _caught_up(table: TableState, last: Tick, *, healing: bool) -> TableState:
-    """A table that was readable stays so; a new one is readable where its newest group ended."""
+    """A table that was readable stays so; a new one is readable where its newest group ended. What begins with a
+    snapshot is not before it is past all that the snapshot has: until then its rows are those of no time."""
+    moved = replace(table, position=last.upper, next_tick=last.number + 1)
+    if table.snapshot is not None and not table.known_from <= last.upper:
+        return moved
     return replace(
-        table,
-        position=last.upper,
-        next_tick=last.number + 1,
+        moved,
+        snapshot=None,
         upper=last.mz_timestamp + 1,
         since=(table.since or last.mz_timestamp) if healing else last.mz_timestamp,
     )
@@ -181,7 +186,7 @@ def lag(state: SourceState, table: TableState) -> int:
 
 
 def history_is_complete(state: SourceState, table: TableState) -> bool:
-    if not table.known_from <= table.position:
+    if table.awaits_snapshot or not table.known_from <= table.position:
         return False
     backfill = state.backfills.get(table.backfill_id) if table.backfill_id else None
     return table.position == state.upper or (backfill is not None and table.next_tick > backfill.history)

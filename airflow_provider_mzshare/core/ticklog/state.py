@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId, SnapshotId
 from airflow_provider_mzshare.core.positions import Position
 
 TableStatus = Literal["created", "backfilling", "converging", "live", "indexing", "stalled", "dropped"]
@@ -59,6 +60,35 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """What a table begins with, where the upstream's log does not go back far enough (see ``snapshots``).
+
+    :param tick: after which it is followed. :param mz_timestamp: the time of that tick.
+    :param position: where that tick ends; the snapshot has all that was committed before.
+    :param known_from: all that it has was committed before.
+    :param seen: in between: which transactions it has, in words of the connector.
+    """
+
+    snapshot_id: SnapshotId
+    tick: int
+    mz_timestamp: int
+    position: Position
+    known_from: Position
+    seen: str
+
+    def to_json(self) -> str:
+        """As the commit of its rows has it."""
+        places = {"position": dict(self.position.entries), "known_from": dict(self.known_from.entries)}
+        return json.dumps({**vars(self), **places}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Snapshot:
+        plain = json.loads(text)
+        places = {name: Position(plain[name]) for name in ("position", "known_from")}
+        return cls(**{**plain, **places})
+
+
+@dataclass(frozen=True)
 class TableState:
     table_id: ItemId
     status: TableStatus
@@ -84,6 +114,10 @@ class TableState:
     they were read."""
     gone: Position = _ORIGIN
     """What is before it was gone upstream when the generation was asked for all the same: it is not read."""
+    awaits_snapshot: bool = False
+    """It begins with a snapshot of the upstream, and has none yet."""
+    snapshot: Snapshot | None = None
+    """The one that it has begun with, until its rows are known: what that has is left out of its ticks."""
 
     @property
     def identity(self) -> Generation:
@@ -144,6 +178,8 @@ class SourceState:
     """How often maintenance has asked the holder to compact."""
     ends: tuple[EndSeen, ...] = ()
     """Where its upstream ended, oldest first; empty unless there are keyed tables."""
+    by_snapshot: bool = False
+    """What its upstream held before the log is in no log: tables begin with a snapshot."""
 
     @property
     def upper(self) -> Position:

@@ -6,11 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.ids import CollectionId, ItemId, JobId, SnapshotId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings, TableSpec
 from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
-from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, Lease, Outcome, SourceState, Tick
+from airflow_provider_mzshare.core.ticklog.snapshots import Landed
+from airflow_provider_mzshare.core.ticklog.state import (
+    Generation,
+    Holder,
+    Lease,
+    Left,
+    Outcome,
+    Snapshot,
+    SourceState,
+    Tick,
+)
 
 
 class Member(Protocol):
@@ -31,6 +41,11 @@ class Member(Protocol):
     @property
     def hash_version(self) -> int:
         """The version of the row hash that its collections were created with."""
+        ...
+
+    @property
+    def left_out(self) -> Snapshot | None:
+        """The snapshot that it has begun with, where what that has is left out of the ticks that are written next."""
         ...
 
 
@@ -187,6 +202,23 @@ class BackfillStore(LeaseStore, WriterStore, EndStore, Protocol):
 
         :param end: where a compacted upstream ended after they were read, if they were read late.
         """
+        ...
+
+    def take_snapshot(self, holder: Holder, snapshot: Snapshot, expected: Mapping[ItemId, int]) -> Collection[ItemId]:
+        """The tables that this snapshot may be read for, of those that it was taken for.
+
+        :param expected: how many rows each has, roughly.
+        """
+        ...
+
+    def land_snapshots(
+        self, holder: Holder, outcomes: Mapping[ItemId, Landed | Left], stats: Mapping[str, float]
+    ) -> Followed:
+        """Note which snapshots were found in the collections of some tables, and which tables cannot be read."""
+        ...
+
+    def note_snapshot_read(self, holder: Holder, snapshot_id: SnapshotId, read: Mapping[ItemId, int]) -> None:
+        """How many rows were read so far. For people alone: nothing is decided upon it."""
         ...
 
     def begin_reads(self, table_ids: Collection[ItemId]) -> None:

@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from typing import cast
 
+from airflow_provider_mzshare.connectors.base import SnapshotConnector
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog import tombstones
+from airflow_provider_mzshare.core.ticklog import snapshots, tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import arriving
 from airflow_provider_mzshare.core.ticklog.group import TickGroup
 from airflow_provider_mzshare.core.ticklog.rules import COMING
 from airflow_provider_mzshare.core.ticklog.state import Generation, Holder, SourceState, TableState, Tick
-from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore
+from airflow_provider_mzshare.core.ticklog.stores import BackfillStore, LeaseStore, Reading
 from airflow_provider_mzshare.errors import Fenced, GroupTooShort, MzShareError, TransientError
 from airflow_provider_mzshare.storage.apps.backfill_groups import Groups
 from airflow_provider_mzshare.storage.apps.backfill_progress import Reporter
@@ -23,6 +25,7 @@ from airflow_provider_mzshare.storage.apps.backfill_steps import MAX_RECORDS, Pa
 from airflow_provider_mzshare.storage.apps.base import LOOK_SECONDS, App, End, Holding
 from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
+from airflow_provider_mzshare.storage.apps.snapshots import Beginnings, SnapshotReading
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
 from airflow_provider_mzshare.storage.writing.key_states import LentStates
 
@@ -89,6 +92,7 @@ class _Following(Holding):
             backfill_id=app.backfill_id,
             root=app.root,
         )
+        self._beginnings: Beginnings | None = None
         self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._pacer = Pacer()
         self._kept: frozenset[Generation] = frozenset()
@@ -97,11 +101,11 @@ class _Following(Holding):
         self._at_least = 0
         self._announced = False
         self._next_look = time.monotonic() + LOOK_SECONDS
-        self._reporter = Reporter(self._groups.reading, app.store, holder, seconds=app.heartbeat_seconds)
+        self._reporter = Reporter(self._reading, app.store, holder, seconds=app.heartbeat_seconds)
 
     @property
     def progress(self) -> int:
-        return self._groups.done
+        return self._groups.done + (self._beginnings.done if self._beginnings else 0)
 
     def diagnose(self, error: Exception) -> MzShareError:
         return self._groups.diagnose(error)
@@ -109,6 +113,8 @@ class _Following(Holding):
     def close(self) -> None:
         self._reporter.close()
         self._groups.close()
+        if self._beginnings:
+            self._beginnings.close()
 
     def fenced(self, error: Fenced) -> End:
         return self._over() if (end := super().fenced(error)).state == "finished" else end
@@ -116,7 +122,8 @@ class _Following(Holding):
     def _over(self) -> End:
         """The backfill has no table left: they were cut over, dropped or given up."""
         self._note_lost(self._app.insist(self._app.store.load))
-        return End("stalled", self._groups.left) if self._groups.left else self._app.finished()
+        left = self._groups.left or (self._beginnings.left if self._beginnings else None)
+        return End("stalled", left) if left else self._app.finished()
 
     def stalled(self, reason: str, error: MzShareError) -> End | None:
         """Only tables of this backfill stall. If history is gone upstream, only those stall that still need it."""
@@ -139,8 +146,38 @@ class _Following(Holding):
             if not tables:
                 return self._over()
             self._keep(tables)
-            wait = self._step(state, ready) if (ready := self._ready(tables)) else POLL_SECONDS
+            if waiting := snapshots.awaiting(state, self._app.backfill_id):
+                wait = self._begin(state, waiting)
+            else:
+                wait = self._step(state, ready) if (ready := self._ready(tables)) else POLL_SECONDS
         return End("stopped")
+
+    def _begin(self, state: SourceState, waiting: Mapping[ItemId, TableState]) -> float:
+        app = self._app
+        if self._beginnings is None:
+            self._beginnings = Beginnings(
+                spark=app.spark,
+                store=app.store,
+                upstream=app.upstream,
+                connector=cast("SnapshotConnector", app.connector),
+                reader=app.reader,
+                states=app.indexing.states,
+                holder=self._holder,
+                source_id=app.source_id,
+                backfill_id=app.backfill_id,
+                root=app.root,
+                tell=self.tell,
+                stop=self._must_stop,
+            )
+        self._announce()
+        return self._beginnings.step(state, waiting)
+
+    def _must_stop(self) -> bool:
+        """Asked while a snapshot waits for others."""
+        return self._app.stop.is_set() or self._heartbeat.fenced.is_set() or self._is_told_to_stop()
+
+    def _reading(self) -> Reading | SnapshotReading | None:
+        return self._groups.reading() or (self._beginnings.reading() if self._beginnings else None)
 
     def _ready(self, tables: Mapping[ItemId, TableState]) -> Mapping[ItemId, TableState]:
         """No table waits for the index of another."""
@@ -191,7 +228,7 @@ class _Following(Holding):
         behind = rearmost(tables, self._app.store.spec_changes(behind.table_ids), at_least=self._at_least)
         group = cut_group(
             self._ticks(behind.first, state.last_number),
-            max_records=self._pacer.max_records(rate, self._app.max_records),
+            max_records=self._pacer.max_records(rate, self._app.max_records) * self._app.reader.place.per_record,
             before=behind.before,
             at_least=self._at_least,
         )
@@ -214,7 +251,7 @@ class _Following(Holding):
             crashpoint("converging")
         if any(table.keyed and table.begun_at is None for table in tables.values()):
             self._app.store.begin_reads(tables)
-        self._pacer.begin(group.records, time.monotonic())
+        self._pacer.begin(group.records // self._app.reader.place.per_record, time.monotonic())
         is_late = len(group.ticks) > 1 or group.number <= history
         compacts = self._ends.compaction is not None and any(table.keyed for table in tables.values())
         members = self._app.store.members(tables, group.first.number)

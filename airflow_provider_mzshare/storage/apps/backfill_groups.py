@@ -64,8 +64,7 @@ class Groups:
         root: str,
     ) -> None:
         self._store, self._upstream, self._holder = store, upstream, holder
-        self._reader = WhatIsLeft(reader)
-        self._backfill_id = backfill_id
+        self._reader, self._backfill_id = WhatIsLeft(reader), backfill_id
         self._identity = store.load().incarnation
         self._executor = TickExecutor(
             spark,

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from airflow_provider_mzshare.core.ids import BackfillId
+from airflow_provider_mzshare.connectors.base import RecordedConnector
+from airflow_provider_mzshare.core.ids import BackfillId, JournalId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
 from airflow_provider_mzshare.core.ticklog.state import Generation, Holder
@@ -27,6 +28,7 @@ from airflow_provider_mzshare.storage.apps.end_watch import EndWatch
 from airflow_provider_mzshare.storage.apps.followers import Followers
 from airflow_provider_mzshare.storage.apps.lease import Heartbeat
 from airflow_provider_mzshare.storage.apps.ticking import Ticking
+from airflow_provider_mzshare.storage.journal.recorder import Recorded, Recorder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,10 +50,12 @@ class Ingestion(App):
     """One run of a source's shared app. Every start of the query gets a new checkpoint in its folder.
 
     :param backfills: the store of a backfill that the app executes itself.
+    :param make_folder: of the journal that an upstream is recorded in, where nobody has written anything yet.
     """
 
     store: TickStore
     backfills: Callable[[BackfillId], BackfillStore]
+    make_folder: Callable[[JournalId], None] = lambda journal: None
 
     @property
     def leases(self) -> LeaseStore:
@@ -113,11 +117,27 @@ class _Streaming(Holding):
             lease_seconds=app.lease_seconds,
             on_running=app.on_running,
         )
+        self._recorder = self._record()
         self._followers = Followers(lambda one, stop: app.follow(one, stop, self._ticking.indexed))
         self._ends = EndWatch(app.upstream, app.store, app.job_id)
         self._passes, self._small = 0, True
         """Whether the next pass may do without a query."""
         self._next_end = 0.0
+
+    def _record(self) -> Recorder | None:
+        """An upstream that cannot be read twice is written down beside the ticks."""
+        app, connector = self._app, self._app.connector
+        if not isinstance(connector, RecordedConnector):
+            return None
+        return Recorder(
+            connector.journal,
+            app.root,
+            app.job_id,
+            connector.feed,
+            RecordedSource(app.store, self._holder, app.reader.place.only_lane),
+            heartbeat_seconds=app.heartbeat_seconds,
+            prepare=lambda: app.make_folder(connector.journal.journal),
+        )
 
     @property
     def progress(self) -> int:
@@ -132,11 +152,14 @@ class _Streaming(Holding):
 
     def close(self) -> None:
         self._app.indexing.states.interrupt()
+        if self._recorder is not None:
+            self._recorder.close()
         self._followers.close()
         self._ticking.close()
 
     def one_pass(self) -> End | None:
         """Finish the pending ticks, then stream until settings change or something fails. None: run another pass."""
+        self._check_recorder()
         # Before anything is read: tables that were away for too long leave, also the pending tick.
         self._ends.look(self._app.store.load(), now=True)
         self._ticking.finish_pending()
@@ -217,8 +240,9 @@ class _Streaming(Holding):
         while not self._app.stop.wait(pause()):
             if not step():
                 return None
-            if self._told and self._ticking.committed > committed:
-                self.tell(None)
+            trouble = self._check_recorder()
+            if trouble or (self._told and self._ticking.committed > committed):
+                self.tell(trouble)
             if time.monotonic() >= next_look:
                 next_look = time.monotonic() + LOOK_SECONDS
                 if self._app.stop_requested():
@@ -242,6 +266,13 @@ class _Streaming(Holding):
         self._ends.look(state)
         return bool(state.tables)
 
+    def _check_recorder(self) -> str | None:
+        """What holds it up. Raises what ended it: there is nothing more to read."""
+        if self._recorder is None:
+            return None
+        self._recorder.check()
+        return self._recorder.trouble
+
     def _note_end(self) -> None:
         """Record now and then where the upstream ends, so that the lag can be seen. Errors are reported elsewhere."""
         if time.monotonic() >= self._next_end:
@@ -260,3 +291,19 @@ class _Streaming(Holding):
 def _of_pass(settings: SourceSettings) -> tuple[int, int, bool]:
     """The settings that a running pass cannot change: a new value needs a new one."""
     return settings.trigger_interval_ms, settings.max_records_per_tick, settings.driver_reads
+
+
+@dataclass(frozen=True)
+class RecordedSource(Recorded):
+    """:param lane: of the source's positions."""
+
+    store: TickStore
+    holder: Holder
+    lane: str
+
+    def check(self) -> None:
+        self.store.beat(self.holder)
+
+    def committed(self) -> int:
+        state = self.store.load()
+        return (state.pending[0].lower if state.pending else state.upper)[self.lane]

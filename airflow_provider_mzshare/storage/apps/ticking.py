@@ -45,6 +45,10 @@ class Ticking:
     time, and ``quiesce`` lets the current one end and no other begin.
     """
 
+    _failure: BaseException | None = None
+    _to_spare: int | None = None
+    """A tick whose last attempt failed because of the storage; the catalog still counts that attempt."""
+
     def __init__(
         self,
         *,
@@ -82,12 +86,9 @@ class Ticking:
         """The number of the pass that may mint, 0 while none may; and how many were begun."""
         self.small = 0
         """How many ticks in a row, with records, the driver could have read by itself."""
-        self._failure: BaseException | None = None
         self._at = Position()
         """Where the query's last tick ended: an empty tick is minted there and nowhere else."""
         self._known: frozenset[CollectionId] = frozenset()
-        self._to_spare: int | None = None
-        """A tick whose last attempt failed because of the storage; the catalog still counts that attempt."""
 
     def close(self) -> None:
         self._executor.close()

@@ -64,15 +64,15 @@ class ChangedRows:
         if known not in self._readings:
             decoder = member.key_decoder
             read = self._readers.of_key(member, decoder) if decoder else self._readers.of(member)
-            self._readings[known] = read(_batch(pc.fill_null(self.changes.keys, _NO_FIELDS)))
+            self._readings[known] = read(_batch(self.changes.keys))
         return self._readings[known]
 
     def _reading(self, part: str, member: MemberPlan) -> Reading:
         if part not in self._readings:
             values = self.changes.before
             if part == _ROW:
-                values = pc.if_else(pa.array(self.deletes), self.changes.before, self.changes.after)
-            self._readings[part] = self._readers.of(member)(_batch(pc.fill_null(values, _NO_FIELDS)))
+                values = _either(self.deletes, self.changes.before, self.changes.after)
+            self._readings[part] = self._readers.of(member)(_batch(values))
         return self._readings[part]
 
     def events(self, member: MemberPlan, included: Sequence[SharedColumn], batch: pa.RecordBatch) -> Events:
@@ -84,8 +84,23 @@ class ChangedRows:
 
 
 def _batch(values: pa.Array) -> Batch:
-    """To be read like records. Nobody asks for their keys."""
-    return Batch(pa.RecordBatch.from_arrays([values, values], names=["key", "value"]))
+    """To be read like records, or like rows where they have columns. Nobody asks for their keys."""
+    if pa.types.is_struct(values.type):
+        nothing = pa.nulls(len(values), pa.binary())
+        return Batch(pa.RecordBatch.from_arrays([nothing, nothing], names=["key", "value"]), values)
+    texts = pc.fill_null(values, _NO_FIELDS)
+    return Batch(pa.RecordBatch.from_arrays([texts, texts], names=["key", "value"]))
+
+
+def _either(mask: Mask, one: pa.Array, other: pa.Array) -> pa.Array:
+    if not mask.any():
+        return other
+    chosen = pa.array(mask)
+    if not pa.types.is_struct(one.type):
+        return pc.if_else(chosen, one, other)
+    names = [each.name for each in one.type]
+    columns = [pc.if_else(chosen, one.field(number), other.field(number)) for number in range(len(names))]
+    return pa.StructArray.from_arrays(columns, names=names)
 
 
 class _Member:
@@ -174,8 +189,6 @@ class _Member:
             for name in self._member.keys:
                 if name in names:
                     found.setdefault(row, f"key: {name} was not sent")
-            if row in self._moved_from:
-                found.setdefault(row, f'field "{names[0]}": not sent, and the row has got another key')
         _add(found, key_errors(self._keys, without_key))
         others = [column for name, column in self._values.items() if name not in self._keys]
         bad = dict(first_errors({}, [*others, *self._included]))
@@ -188,8 +201,8 @@ class _Member:
 
     def _marks(self) -> list[SharedColumn]:
         """Whether rows are taken away, the columns that are kept, and the records with such columns."""
-        kept = [json.dumps(self._kept[row]) if row in self._kept else None for row in range(self._count)]
-        texts = pa.array(kept, pa.string())
+        kept = {row: json.dumps(names) for row, names in self._kept.items()}
+        texts = pa.array(map(kept.get, range(self._count)), pa.string()) if kept else pa.nulls(self._count, pa.string())
         records = [self._batch.column(name) for name in RECORD]
         noted = [pc.if_else(texts.is_valid(), one, pa.scalar(None, one.type)) for one in records]
         return list(map(SharedColumn, (pa.array(self._rows.deletes), pa.array(self._rows.clears), texts, *noted)))
@@ -214,7 +227,7 @@ class _Member:
         return frozenset(int(row) for row in np.flatnonzero(moved))
 
     def _with_moved(self, columns: Sequence[SharedColumn], errors: Errors, moved: npt.NDArray[np.intp]) -> Events:
-        """The old key's event beside the new one's. They are of different keys, so their order does not matter."""
+        """The old key's event behind the new one's, which may keep values of the old key's row."""
         records = np.concatenate([np.arange(self._count), moved])
         rows, gone = pa.array(records), pa.array(np.arange(len(records)) >= self._count)
         names = [name for name, _ in (*self._member.value_columns(), *self._member.include_columns())]

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from airflow_provider_mzshare.connectors import record_times
 from airflow_provider_mzshare.connectors.places import Lane
-from airflow_provider_mzshare.connectors.records import ROW, as_records
+from airflow_provider_mzshare.connectors.records import ROW, as_records, as_values
 from airflow_provider_mzshare.formats.base import Batch, Column, Errors, Field, Reading, utf8
 from airflow_provider_mzshare.storage.fanout.changes import ChangedRows
 from airflow_provider_mzshare.storage.fanout.events import Events, events_of
@@ -26,7 +26,9 @@ from airflow_provider_mzshare.storage.fanout.hashing import hash_table, row_hash
 from airflow_provider_mzshare.storage.fanout.numbering import TickNumbers
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan, MemberPlan, data_schema, errors_schema
 from airflow_provider_mzshare.storage.fanout.readers import Readers
+from airflow_provider_mzshare.storage.fanout.references import Said
 from airflow_provider_mzshare.storage.fanout.rows import Chosen, Few, Rows, SharedColumn, bounds_of
+from airflow_provider_mzshare.storage.fanout.seen import Seen
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class SharedBatch:
     def __init__(self, batch: pa.RecordBatch, ticks: TickNumbers, readers: Readers) -> None:
         self._place = ticks.place
         self._batch = _with_times_held(as_records(batch, self._place))
+        self._said = Said.of(batch.schema)
         self._readers, self._ticks = readers, ticks
         rows = self._batch.column(ROW) if ROW in self._batch.schema.names else None
         self._records = Batch(self._batch, rows)
@@ -56,7 +59,7 @@ class SharedBatch:
         self._key_readings: dict[str, Reading] = {}
         self._shared: dict[Hashable, SharedColumn] = {}
         self._changed: dict[tuple[str, str], ChangedRows] = {}
-        self._parts: dict[tuple[Lane, ...], SharedBatch] = {}
+        self._parts: dict[Hashable, SharedBatch] = {}
         self._numbers = ticks.of(self._batch)
         self._tick = SharedColumn(pa.array(self._numbers))
         self._due: dict[int, npt.NDArray[np.bool_]] = {}
@@ -65,22 +68,36 @@ class SharedBatch:
 
     def decode(self, member: MemberPlan) -> Decoded:
         """The good rows, and the bad ones that are due. Raises only if Arrow cannot hold them, or the format fails."""
-        if member.partitions:
-            return self._only(member.partitions)._decode(member)
-        return self._decode(member)
+        if member.reference and member.reference != self._said.reference:
+            return Decoded(None, None)
+        return self._of_partitions(member.partitions)._beside(member.visible)._decode(member)
 
-    def _only(self, partitions: tuple[Lane, ...]) -> SharedBatch:
-        """The records of some partitions; members of the same partitions share what is made from them."""
-        if partitions not in self._parts:
-            lanes = self._batch.column(self._place.lane or "").to_numpy(zero_copy_only=False)
-            chosen = np.isin(lanes, partitions)
+    def _of_partitions(self, partitions: tuple[Lane, ...]) -> SharedBatch:
+        """The records of some partitions."""
+        if not partitions:
+            return self
+        lanes = self._batch.column(self._place.lane or "")
+        return self._part(partitions, lambda: np.isin(lanes.to_numpy(zero_copy_only=False), partitions))
+
+    def _beside(self, visible: tuple[int, str] | None) -> SharedBatch:
+        """The rows that a snapshot did not hold already."""
+        if visible is None:
+            return self
+        places, xids = self._batch.column(self._place.counted), self._batch.column(ROW).field("xid")
+        return self._part(visible, lambda: ~Seen.of(visible).holds(places, xids))
+
+    def _part(self, which: Hashable, choose: Callable[[], npt.NDArray[np.bool_]]) -> SharedBatch:
+        """Some of the records; members of the same ones share what is made from them."""
+        if which not in self._parts:
+            chosen = choose()
             batch = self._batch if chosen.all() else self._batch.filter(pa.array(chosen))
-            self._parts[partitions] = self if batch is self._batch else SharedBatch(batch, self._ticks, self._readers)
-        return self._parts[partitions]
+            self._parts[which] = self if batch is self._batch else SharedBatch(batch, self._ticks, self._readers)
+        return self._parts[which]
 
     def _decode(self, member: MemberPlan) -> Decoded:
         if not self._batch.num_rows:
             return Decoded(None, None)
+        self._said.check(member)
         if member.change_envelope:
             return self._decode_changes(member)
         values = self._value_columns(member)
@@ -169,7 +186,8 @@ class SharedBatch:
 
     def _make_error_rows(self, rows: npt.NDArray[np.intp], texts: Sequence[str], hash_version: int) -> Rows:
         picked = self._batch.take(pa.array(rows))
-        own = [*(picked.column(name) for name in ("timestamp", "key", "value")), pa.array(texts, pa.string())]
+        value = as_values(picked.column(ROW)) if ROW in picked.schema.names else picked.column("value")
+        own = [picked.column("timestamp"), picked.column("key"), value, pa.array(texts, pa.string())]
         system = [pa.array(self._numbers[rows]), *(picked.column(name) for name in self._place.given)]
         batch = pa.RecordBatch.from_arrays(own + system, schema=errors_schema(self._place))
         columns = [SharedColumn(values) for values in batch.columns]

@@ -34,7 +34,7 @@ from airflow_provider_mzshare.envelopes.base import (
 )
 from airflow_provider_mzshare.formats.base import Field, Format, TableColumns
 
-VERSION = 8
+VERSION = 9
 
 EVERY_RECORD = "airflow_provider_mzshare.envelopes.append:APPEND"
 EVENTS = "_mz_events"
@@ -61,7 +61,10 @@ class MemberPlan:
     records' keys, into ``key_columns`` or whole; empty means as text, or as bytes where the format says so.
     ``inline_errors`` is the column that says why a value cannot be decoded; empty where such
     records are error rows. ``hash_version`` is the one that its collections were made with. ``place`` is that of the
-    source's records.
+    source's records. ``reference`` names the rows that it takes, where a source has several references; empty takes
+    every record. ``upstream`` are columns that it takes, and their types as the upstream tells them: rows of a table
+    that has got others fail it. ``visible`` says what its snapshot held already: the place where nothing more is left
+    out, and the snapshot; None: every row applies.
     """
 
     table_id: str
@@ -83,6 +86,9 @@ class MemberPlan:
     inline_errors: str = ""
     hash_version: int = HASH_VERSION
     place: Place = PARTITIONED
+    reference: str = ""
+    upstream: tuple[tuple[str, str], ...] = ()
+    visible: tuple[int, str] | None = None
 
     @cached_property
     def decoder(self) -> Format:
@@ -215,10 +221,15 @@ def _plain(member: MemberPlan) -> dict[str, object]:
     return {each.name: getattr(member, each.name) for each in dataclass_fields(member) if each.name != "place"}
 
 
+_PAIRS = ("columns", "include", "key_columns", "upstream")
+_TUPLES = ("partitions", "text_columns", "keys")
+
+
 def _member(fields: dict[str, object], place: Place) -> MemberPlan:
-    pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in ("columns", "include", "key_columns")}  # type: ignore[attr-defined]
-    plain = {name: tuple(fields[name]) for name in ("partitions", "text_columns", "keys")}  # type: ignore[var-annotated,arg-type]
-    return MemberPlan(**{**fields, **pairs, **plain}, place=place)  # type: ignore[arg-type]
+    pairs = {name: tuple(tuple(pair) for pair in fields[name]) for name in _PAIRS}  # type: ignore[attr-defined]
+    plain = {name: tuple(fields[name]) for name in _TUPLES}  # type: ignore[var-annotated,arg-type]
+    visible = fields["visible"] and tuple(fields["visible"])  # type: ignore[arg-type]
+    return MemberPlan(**{**fields, **pairs, **plain, "visible": visible}, place=place)  # type: ignore[arg-type]
 
 
 def bounded_columns(schema: pa.Schema) -> list[str]:

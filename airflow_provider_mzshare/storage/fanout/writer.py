@@ -68,7 +68,7 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
         yield pa.RecordBatch.from_pylist(rows, schema=RESULT_SCHEMA)
 
 
-def write_parts(
+def read_and_write(
     numbers: Iterator[pa.RecordBatch],
     texts: Sequence[str],
     read: Callable[[str], Iterator[pa.RecordBatch]],

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_mzshare.journal.messages import MESSAGES
 
+NO_MESSAGES = pa.RecordBatch.from_pylist([], MESSAGES)
 ROW = 40
 """What a message weighs beside its bytes, about what it takes in memory."""
 
@@ -79,12 +80,8 @@ def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Together they must be small enough for one batch."""
     if len(batches) == 1:
         return batches[0]
-    (one,) = pa.Table.from_batches(batches, MESSAGES).combine_chunks().to_batches() or [_none()]
+    (one,) = pa.Table.from_batches(batches, MESSAGES).combine_chunks().to_batches() or [NO_MESSAGES]
     return one
-
-
-def _none() -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], MESSAGES)
 
 
 def digest(messages: pa.RecordBatch) -> str:

@@ -62,14 +62,16 @@ class SegmentFile:
         first: int,
         prologue: bytes = b"",
         umask: int | None = None,
+        boundary: int | None = None,
     ) -> SegmentFile:
         """A segment that nobody else has. Raises SegmentExists; an object store can only say so at the flush.
 
         :param root: the warehouse, a local path or a URI. :param first: the offset of its first message.
         :param prologue: what its messages need beside themselves to be decoded.
         :param umask: of the file; None: the process's.
+        :param boundary: the last one of the partition, which it carries until there is another.
         """
-        segment = Segment(partition, epoch, number, first, first, 0, 0, 0)
+        segment = Segment(partition, epoch, number, first, first, 0, 0, 0, boundary=boundary)
         path = path_of(journal, segment)
         try:
             sink = create_sink(root, path, begins=first == 0, umask=umask)
@@ -110,6 +112,10 @@ class SegmentFile:
         if boundary is not None:
             self._written = replace(self._written, boundary=boundary)
         self._written = replace(self._written, payload=self._written.payload + payload)
+
+    def carry(self, boundary: int) -> None:
+        """The boundary has moved, and no bytes tell of it."""
+        self._written = replace(self._written, boundary=boundary)
 
     def flush(self) -> Segment:
         """Return the segment, as it can be announced, once all of it and its name are durable. Raises OSError.

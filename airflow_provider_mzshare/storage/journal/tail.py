@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 
@@ -26,6 +26,7 @@ from airflow_provider_mzshare.core.journal.stores import JournalStore
 from airflow_provider_mzshare.core.ticklog.state import Holder
 from airflow_provider_mzshare.errors import CatalogUnreachable, Fenced, LogConflict, MzShareError
 from airflow_provider_mzshare.storage.crashpoints import crashpoint
+from airflow_provider_mzshare.storage.journal.cutting import NO_MESSAGES
 from airflow_provider_mzshare.storage.journal.rows import Messages, as_one_batch
 from airflow_provider_mzshare.storage.journal.segment_file import SegmentExists, SegmentFile
 from airflow_provider_mzshare.storage.journal.write_errors import AnswerMissing
@@ -52,6 +53,7 @@ class Tail:
     """:param end: the offset of the next message, as the holder found it.
     :param stopping: set when the writer has to end: then the catalog is asked for ``grace`` seconds more.
     :param umask: of files; None: the process's.
+    :param boundary: the last one that is announced, where the upstream has positions.
     """
 
     def __init__(
@@ -65,13 +67,14 @@ class Tail:
         stopping: threading.Event,
         grace: float,
         umask: int | None = None,
+        boundary: int | None = None,
     ) -> None:
         self._umask = umask
         self._store, self._root, self._holder = store, root, holder
         self._partition, self._partition_store = partition, store.partition(partition)
         self._stopping, self._grace = stopping, grace
         self._numbers = count(1)
-        self._end = end
+        self._end, self._boundary, self._prologue = end, boundary, b""
         self._file: SegmentFile | None = None
         self._announced: Segment | None = None
         """Of the file that grows; None if it has nothing that counts."""
@@ -81,16 +84,28 @@ class Tail:
         """The offset of the next message."""
         return self._end
 
-    def write(self, group: Sequence[Part]) -> list[tuple[int, int]]:
+    @property
+    def boundary(self) -> int | None:
+        """The last one that is announced."""
+        return self._boundary
+
+    def begin(self, prologue: bytes) -> None:
+        """What is written from now on needs this to be decoded, and is in another segment than what was before."""
+        self.give_up()
+        self._prologue = prologue
+
+    def write(self, group: Sequence[Part], *, boundary: int | None = None) -> list[tuple[int, int]]:
         """Returns when all of the group counts: the offsets of each part. If it raises, nothing counts, unless it is an
         AnswerMissing; then ``give_up`` the file, or the tail, if the error says that the partition is somebody else's.
+
+        :param boundary: all that the upstream has below this position is written now.
         """
         file = self._growing()
         ranges, first = [], self._end
         for part in group:
             ranges.append((first, first + part.messages.num_rows))
             first += part.messages.num_rows
-        file.append(as_one_batch([part.messages for part in group]))
+        file.append(as_one_batch([part.messages for part in group]), boundary=boundary)
         crashpoint("segment_written")
         after = file.flush()
         crashpoint("segment_flushed")
@@ -101,7 +116,7 @@ class Tail:
         ]
         self._announce(after, batches)
         crashpoint("announced")
-        self._announced, self._end = after, after.end
+        self._announced, self._end, self._boundary = after, after.end, after.boundary
         return ranges
 
     def seal(self) -> None:
@@ -118,6 +133,17 @@ class Tail:
                 self._file.flush()
         except (OSError, SegmentExists) as error:
             log.info("partition %s ends without a note at %s: %s", self._partition, self._end, error)
+
+    def move(self, boundary: int) -> None:
+        """The upstream has told nothing more below this position: a boundary without messages. As ``write``."""
+        if self._file is None or self._announced is None:
+            self.write([Part(NO_MESSAGES)], boundary=boundary)
+            return
+        after = replace(self._announced, boundary=boundary)
+        self._announce(after, [])
+        crashpoint("boundary_announced")
+        self._announced, self._boundary = after, boundary
+        self._file.carry(boundary)
 
     def give_up(self) -> None:
         """The file's bytes that were not announced never count; what comes next is in another file."""
@@ -144,7 +170,9 @@ class Tail:
             epoch=self._holder.epoch,
             number=next(self._numbers),
             first=self._end,
+            prologue=self._prologue,
             umask=self._umask,
+            boundary=self._boundary,
         )
 
     # ── announcing ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -188,4 +216,11 @@ class Tail:
         """Does it count, although somebody else has the partition now and an answer was lost before? What was announced
         never changes, so this says it for good."""
         found = self._store.segments(self._partition, self._end, after.end)
-        return any((one.epoch, one.number) == (after.epoch, after.number) and one.end >= after.end for one in found)
+        if after.end == self._end:
+            # Only a boundary moved: segments without messages are found by positions.
+            found = self._store.positioned(self._partition, after.boundary or 0, after.boundary or 0)
+        name = (after.epoch, after.number)
+        return any(
+            (one.epoch, one.number) == name and one.end >= after.end and (one.boundary or 0) >= (after.boundary or 0)
+            for one in found
+        )

@@ -14,10 +14,10 @@ _WORDS = {"full": "has no free space", "read_only": "is read-only", "away": "doe
 class NotWritten(TransientError):
     """The storage did not take the messages, or not durably. None of them counts.
 
-    :param root: the warehouse.
+    :param root: the warehouse. :param then: what to do after that.
     """
 
-    def __init__(self, root: str, error: OSError) -> None:
+    def __init__(self, root: str, error: OSError, *, then: str = "push again") -> None:
         self.root, self.fault = root, fault_of(error)
         path = local_path(root)
         look = (
@@ -25,7 +25,7 @@ class NotWritten(TransientError):
         )
         super().__init__(
             f"the warehouse {root} {_WORDS[self.fault]}, and takes no messages: {error}",
-            hint=f"{look}; then push again",
+            hint=f"{look}; then {then}",
         )
 
 

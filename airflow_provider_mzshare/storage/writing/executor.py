@@ -115,6 +115,7 @@ class TickExecutor:
     :param driver_reads: whether small ranges may be read without Spark.
     :param backfill: groups are committed on top of what each collection holds by then, and their passes are counted for
         those who look how far one is; else each tick on its own.
+    :param commits: another way to commit groups, of which somebody looks how far one is.
     """
 
     def __init__(
@@ -131,12 +132,13 @@ class TickExecutor:
         lanes: Lanes,
         driver_reads: Callable[[], bool],
         backfill: bool = False,
+        commits: type[MemberCommits] | None = None,
     ) -> None:
         self._spark, self._holder, self._source_id, self._root = spark, holder, source_id, root
         self._check_identity, self._reader, self._driver_reads = check_identity, reader, driver_reads
         self._store, self._states, self.machine = store, states, Machine(spark, root)
-        self._counts = self.machine.scratch if backfill else None
-        kind = GroupCommits if backfill else TickCommits
+        self._counts = self.machine.scratch if backfill or commits else None
+        kind = commits or (GroupCommits if backfill else TickCommits)
         self._commits: MemberCommits = kind(
             store,
             holder,
@@ -189,6 +191,7 @@ class TickExecutor:
         return self._tasks(group.records, group.partitions)
 
     def _tasks(self, records: int, partitions: int) -> int:
+        records //= self._reader.place.per_record
         wanted = max(-(-records // RECORDS_PER_TASK), -(-partitions // PARTITIONS_PER_TASK))
         return max(1, min(self._spark.sparkContext.defaultParallelism, wanted))
 
@@ -244,7 +247,7 @@ class TickExecutor:
         todo = self._prepare(group, members, result)
         files: Mapping[str, MemberResult] = {}
         source = None
-        if todo and group.lower != group.upper:
+        if todo and not self._is_empty(group):
             source = already if already is not None else self.read_thin(group.lower, group.upper) or read()
         if source is not None:
             files = self._write(group, todo, source, result)
@@ -266,6 +269,9 @@ class TickExecutor:
         if on_disk := self._states.on_disk:
             result.stats["indexes_on_disk"] = on_disk
         return result
+
+    def _is_empty(self, group: TickGroup) -> bool:
+        return group.lower == group.upper
 
     def _prepare(self, group: TickGroup, members: Sequence[Member], result: Executed) -> list[Due]:
         """Open the collections; members that hold the group already need no second write."""
@@ -304,7 +310,7 @@ class TickExecutor:
         result.stats["files"] = sum(1 for row in rows if row["path"])
         read = received(rows)
         result.stats["messages"], result.stats["bytes"] = read.messages, read.bytes
-        self._record_bytes = read.bytes / group.records
+        self._record_bytes = read.bytes / max(1, group.records)
         found = merge_results(rows)
         return {due.plan.table_id: replace(found.get(due.plan.table_id, MemberResult()), received=read) for due in todo}
 
@@ -332,7 +338,7 @@ class TickExecutor:
         try:
             return run_pass(self._spark, source, plan, self.tasks(group))
         except Exception as error:
-            _sweep(plan)
+            sweep(plan)
             records = self._reader.read_apart(error, group.lower, group.upper)
             if records is None:
                 raise
@@ -382,7 +388,7 @@ class TickExecutor:
         return error if isinstance(error, NOBODYS_FAULT) else warehouse_fault(self._root, error)
 
 
-def _sweep(plan: FanoutPlan) -> None:
+def sweep(plan: FanoutPlan) -> None:
     """Remove the files of a pass that failed: no commit will name them. Maintenance removes what is left."""
     for folder in {path for member in plan.members for path in member.folders.values()}:
         with suppress(OSError, DeltaError):

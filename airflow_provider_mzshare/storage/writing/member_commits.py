@@ -138,10 +138,16 @@ class MemberCommits(ABC):
                 hash_version=member.hash_version,
                 data_path=collection_uri(self._root, member.data),
                 errors_path=collection_uri(self._root, member.errors),
+                visible=self._visible(member),
             ),
             data_after=data_after,
             errors_after=errors_after,
         )
+
+    def _visible(self, member: Member) -> tuple[int, str] | None:
+        """Of a table that begins with a snapshot: what of its ticks that has already."""
+        snapshot = member.left_out
+        return None if snapshot is None else (snapshot.known_from[self._place.only_lane], snapshot.seen)
 
     def open(self, member: Member) -> None:
         """Make the member's collections, or find them: a table that joined is readable, if empty."""

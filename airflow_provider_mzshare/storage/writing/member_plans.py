@@ -12,8 +12,18 @@ from airflow_provider_mzshare.storage.fanout.plan import MemberPlan
 
 
 def member_plan(
-    table_id: str, spec: TableSpec, *, place: Place, hash_version: int, data_path: str = "", errors_path: str = ""
+    table_id: str,
+    spec: TableSpec,
+    *,
+    place: Place,
+    hash_version: int,
+    data_path: str = "",
+    errors_path: str = "",
+    visible: tuple[int, str] | None = None,
 ) -> MemberPlan:
+    """:param visible: as a member's plan has it."""
+    decoder = format_named(spec.format)
+    names = [column.name for column in spec.columns]
     return MemberPlan(
         table_id=table_id,
         format=format_target(spec.format),
@@ -23,15 +33,18 @@ def member_plan(
         errors_path=errors_path,
         stop_on_error=spec.on_decode_error == "stop",
         partitions=partitions_of(spec),
-        text_columns=spec.text_columns if format_named(spec.format).own_columns else (),
+        text_columns=spec.text_columns if decoder.own_columns else (),
         envelope=envelope_target(spec.envelope),
         keys=key_of(spec),
-        keys_in_value=bool(spec.primary_key),
+        keys_in_value=bool(spec.primary_key) or (decoder.own_columns and decoder.takes_changes),
         key_format=format_target(spec.key_format) if spec.key_format else "",
         key_columns=tuple((c.name, c.type) for c in spec.key_columns),
         inline_errors=spec.inline_errors or "",
         hash_version=row_hash(hash_version).version,
         place=place,
+        reference=spec.details.stream_reference if spec.details else "",
+        upstream=spec.details.stream_columns(names) if spec.details else (),
+        visible=visible,
     )
 
 

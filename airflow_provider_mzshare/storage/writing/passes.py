@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_mzshare.connectors.base import Parts
 from airflow_provider_mzshare.storage.fanout.plan import FanoutPlan
 from airflow_provider_mzshare.storage.fanout.results import RESULT_DDL
-from airflow_provider_mzshare.storage.fanout.writer import write_partition, write_parts
+from airflow_provider_mzshare.storage.fanout.writer import read_and_write, write_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ def run_pass(spark: SparkSession, source: Source, plan: FanoutPlan, tasks: int |
     """
     text = plan.to_json()
     if isinstance(source, Parts):
-        write = partial(write_parts, texts=source.texts, read=source.read, plan_json=text)
+        write = partial(read_and_write, texts=source.texts, read=source.read, plan_json=text)
         count = len(source.texts)
         job = spark.range(0, count, 1, count).mapInArrow(write, RESULT_DDL)
     else:

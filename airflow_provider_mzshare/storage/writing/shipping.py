@@ -33,6 +33,7 @@ TRAVELS = (
     "connectors/spans.py",
     "envelopes/__init__.py",
     "envelopes/base.py",
+    "envelopes/row_changes.py",
     "formats/__init__.py",
     "formats/base.py",
     "formats/columns.py",

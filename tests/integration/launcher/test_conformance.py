@@ -15,14 +15,13 @@ import psutil
 import pytest
 
 from airflow_provider_mzshare.compute.launchers.base import Handle, Launcher
-from airflow_provider_mzshare.compute.launchers.registry import LAUNCHERS, Launchers
+from airflow_provider_mzshare.compute.launchers.registry import LAUNCHERS, Launchers, UnknownLauncher
 from airflow_provider_mzshare.control.catalog import jobs
 from airflow_provider_mzshare.control.catalog.log.ticks import CatalogTickStore
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.control.supervision.runs import find_log, run_of
 from airflow_provider_mzshare.control.supervision.starter import Starter
 from airflow_provider_mzshare.core.ids import JobId
-from airflow_provider_mzshare.errors import UnknownLauncher
 from airflow_provider_mzshare.settings import Settings
 from tests.integration.launcher.conftest import STANDIN, Home, done
 from tests.support.launched import SECRET, id_in, job_in, started, write_app

@@ -221,6 +221,9 @@ def upstream_text(kind: str, option: str = "") -> tuple[str, dict[str, Any]]:
     if kind == "kafka":
         topic = "" if option.startswith("TOPIC") else "TOPIC 'x'"
         return f"KAFKA CONNECTION c ({', '.join(filter(None, [topic, option]))})", {"topic": "x"}
+    if kind == "postgres":
+        publication = option or "PUBLICATION 'x'"
+        return f"POSTGRES CONNECTION c ({publication})", {"publication": "x"}
     if kind == "journal":
         return f"JOURNAL {f'({option})' if option else ''}", {}
     return f"LOAD GENERATOR KEY VALUE {f'({option})' if option else ''}", {"generator": "key_value"}

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_mzshare.compute.launchers.process import ProcessLauncher
-from airflow_provider_mzshare.compute.launchers.registry import LAUNCHERS, Launchers
-from airflow_provider_mzshare.errors import UnknownLauncher
+from airflow_provider_mzshare.compute.launchers.registry import LAUNCHERS, Launchers, UnknownLauncher
 from airflow_provider_mzshare.settings import Settings
 from tests.support.plugins import LAUNCHER, installed
 

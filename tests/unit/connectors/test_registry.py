@@ -96,8 +96,8 @@ def test_a_package_that_is_broken_does_not_stop_the_others(tmp_path: Path, caplo
     (info / "entry_points.txt").write_text("[mzshare.connectors]\nbroken = no_such_module:KIND\n")
     with installed(tmp_path, CONNECTORS):
         assert "broken" in CONNECTORS
-        assert [kind.kind for kind in kinds()] == ["kafka", "load_generator", "journal"]
+        assert [kind.kind for kind in kinds()] == ["kafka", "load_generator", "journal", "postgres"]
         assert "connector 'broken' (no_such_module:KIND) cannot be loaded" in caplog.text
-        assert [*kinds_by_words()] == ["KAFKA", "LOAD GENERATOR", "JOURNAL"]
+        assert [*kinds_by_words()] == ["KAFKA", "LOAD GENERATOR", "JOURNAL", "POSTGRES"]
         with pytest.raises(KindNotLoaded, match="ModuleNotFoundError"):
             find_kind("broken")

@@ -19,6 +19,8 @@ OTHER_THINGS = {
     "airflow_provider_mzshare/connectors/kafka/config.py": "whether a broker's host name is checked",
     "airflow_provider_mzshare/connectors/kafka/java_settings.py": "whether a broker's host name is checked",
     "airflow_provider_mzshare/connectors/places.py": "the column type text",
+    "airflow_provider_mzshare/connectors/registry.py": "a kind of source",
+    "airflow_provider_mzshare/control/catalog/database/databases.py": "the catalog's database",
     "airflow_provider_mzshare/control/catalog/log/statistics.py": "a count of bytes",
     "airflow_provider_mzshare/control/lifecycle/table_plans.py": "a count of bytes",
     "airflow_provider_mzshare/control/sql/checks.py": "the type of an option",
@@ -28,6 +30,8 @@ OTHER_THINGS = {
     "airflow_provider_mzshare/envelopes/registry.py": "the name of an envelope",
     "airflow_provider_mzshare/hooks/exports.py": "the kind of file that an export writes",
     "airflow_provider_mzshare/plugins/status_page.py": "the output of the status page",
+    "airflow_provider_mzshare/settings.py": "the scheme of a URL",
+    "airflow_provider_mzshare/storage/apps/ticking.py": "a count of bytes",
 }
 """Words that are also names of formats, and what they mean there."""
 

@@ -1,4 +1,4 @@
-"""What all tables of the catalog share: names of constraints, and positions as text."""
+"""What all tables of the catalog share: names of constraints, and values as text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from airflow_provider_mzshare.core.positions import Position
+from airflow_provider_mzshare.core.ticklog.state import Snapshot
 
 COUNTED = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite generates numbers only for columns of the type INTEGER."""
@@ -17,6 +18,19 @@ COUNTED = BigInteger().with_variant(Integer(), "sqlite")
 
 MOST = (1 << 63) - 1
 """The largest number that a column holds. Positions have no limit, so counts of their offsets stop here."""
+
+
+class SnapshotText(TypeDecorator[Snapshot]):
+    """As the commit of its rows has it."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Snapshot | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.to_json()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Snapshot | None:
+        return None if value is None else Snapshot.from_json(value)
 
 
 class PositionText(TypeDecorator[Position]):

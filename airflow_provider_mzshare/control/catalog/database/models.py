@@ -7,11 +7,11 @@ from typing import Literal
 from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from airflow_provider_mzshare.control.catalog.database.base import COUNTED, Base, PositionText
+from airflow_provider_mzshare.control.catalog.database.base import COUNTED, Base, PositionText, SnapshotText
 from airflow_provider_mzshare.control.catalog.database.object_models import ItemKind
-from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId, SnapshotId
 from airflow_provider_mzshare.core.positions import Position
-from airflow_provider_mzshare.core.ticklog.state import SourceStatus, TableStatus
+from airflow_provider_mzshare.core.ticklog.state import Snapshot, SourceStatus, TableStatus
 
 JobState = Literal[
     "launching", "starting", "running", "stopping", "stopped", "finished", "fenced", "stalled", "failed", "lost"
@@ -95,6 +95,10 @@ class Progress:
     """Of a keyed table: where a compacted upstream ended when it was last read late. Nothing is known before that."""
     gone: Mapped[Position] = mapped_column(PositionText, server_default="{}")
     """What is before it was gone upstream when this generation was asked for, and is not read."""
+    awaits_snapshot: Mapped[bool] = mapped_column(server_default=false())
+    """It begins with a snapshot of the upstream, and has none yet."""
+    snapshot: Mapped[Snapshot | None] = mapped_column(SnapshotText)
+    """The one that it has begun with, until its rows are known."""
 
 
 class TableRow(Progress, Base):
@@ -211,6 +215,24 @@ class BackfillTableRow(Base):
     """Groups that had records: the rate was measured over these."""
     asked_as: Mapped[BackfillId] = mapped_column(Text, server_default="")
     """The backfill that the table was asked for with. It differs from ``backfill_id`` after a merge."""
+
+
+class SnapshotRow(Base):
+    """A snapshot that a backfill has taken, and one of the tables that it was taken for."""
+
+    __tablename__ = "snapshots"
+
+    id: Mapped[SnapshotId] = mapped_column(Text, primary_key=True)
+    table_id: Mapped[ItemId] = mapped_column(Text, ForeignKey("tables.id"), primary_key=True, index=True)
+    backfill_id: Mapped[BackfillId] = mapped_column(Text)
+    snapshot: Mapped[Snapshot] = mapped_column(SnapshotText)
+    generation: Mapped[int]
+    rows_expected: Mapped[int]
+    """Roughly, as the upstream says."""
+    rows_read: Mapped[int]
+    taken_at: Mapped[int]
+    landed_at: Mapped[int | None]
+    """When the catalog learned that the table begins with it: at most one of a generation does."""
 
 
 class CertificateRow(Base):

@@ -12,7 +12,7 @@ from airflow_provider_mzshare.errors import CatalogMissing, CatalogOutdated, Cat
 
 REVISIONS = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013", "0014",
-    "0015", "0016", "0017", "0018", "0019", "0020", "0021",
+    "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022",
 )  # fmt: skip
 """All that this version knows, oldest first. Written out, so that opening a catalog does not load Alembic."""
 

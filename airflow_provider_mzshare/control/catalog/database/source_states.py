@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import kind_of, parse_source_spec
 from airflow_provider_mzshare.control.catalog.database.models import (
     BackfillRow,
     BackfillTableRow,
@@ -20,7 +22,7 @@ from airflow_provider_mzshare.control.catalog.database.models import (
 )
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
 from airflow_provider_mzshare.core.ticklog.state import BackfillState, EndSeen, Lease, SourceState, TableState, Tick
-from airflow_provider_mzshare.errors import UnknownItem
+from airflow_provider_mzshare.errors import KindNotLoaded, UnknownItem, UnknownKind
 
 _PAGE = 1_000
 
@@ -66,7 +68,17 @@ def load_state(session: Session, source: SourceRow) -> SourceState:
         members=frozenset(session.scalars(current_members(source.id))),
         compaction_asked=source.compaction_asked,
         ends=_ends(session, source.id) if any(table.keyed for table in tables.values()) else (),
+        by_snapshot=_begins_with_snapshots(source.spec),
     )
+
+
+@lru_cache(maxsize=256)
+def _begins_with_snapshots(spec: str) -> bool:
+    """A source whose kind is not installed here gets no tables."""
+    try:
+        return kind_of(parse_source_spec(spec)).is_recorded
+    except (UnknownKind, KindNotLoaded):
+        return False
 
 
 def _ends(session: Session, source_id: ItemId) -> tuple[EndSeen, ...]:
@@ -149,4 +161,6 @@ def to_table(row: TableRow, progress: Progress) -> TableState:
         begun_at=progress.begun_at,
         known_from=progress.known_from,
         gone=progress.gone,
+        awaits_snapshot=progress.awaits_snapshot,
+        snapshot=progress.snapshot,
     )

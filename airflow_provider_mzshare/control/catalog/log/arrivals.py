@@ -99,6 +99,7 @@ def _resnapshot(session: Session, state: SourceState, table_id: ItemId, arrival:
             rows=0,
             errors=0,
             gone=arrival.gone,
+            awaits_snapshot=arrival.by_snapshot,
         )
     )
     add_collections(session, [table_id], generation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import select, tuple_
 
@@ -22,19 +23,23 @@ from airflow_provider_mzshare.control.catalog.log.members import (
     members_of,
     written_collections,
 )
+from airflow_provider_mzshare.control.catalog.log.snapshot_rows import write_landed, write_read, write_taken
 from airflow_provider_mzshare.control.catalog.objects.table_specs import first_ticks, open_tick
-from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId
+from airflow_provider_mzshare.core.ids import BackfillId, CollectionId, ItemId, JobId, SnapshotId
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.specs import SourceSettings
-from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, tombstones
+from airflow_provider_mzshare.core.ticklog import backfill_rules, rules, snapshots, tombstones
 from airflow_provider_mzshare.core.ticklog.backfill_rules import Followed
+from airflow_provider_mzshare.core.ticklog.snapshots import Landed
 from airflow_provider_mzshare.core.ticklog.state import (
     BackfillState,
     EndSeen,
     Generation,
     Holder,
     Lease,
+    Left,
     Outcome,
+    Snapshot,
     SourceState,
     Tick,
 )
@@ -73,7 +78,8 @@ class CatalogBackfillStore(BackfillStore):
             mine = backfill_rules.arriving(state, self._backfill_id)
             wanted = [(table_id, mine[table_id].generation) for table_id in table_ids if table_id in mine]
             at = open_tick(self._source_id) if tick is None else tick
-            return members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted), at)
+            found = members_of(session, tuple_(CollectionRow.table_id, CollectionRow.generation).in_(wanted), at)
+            return [replace(one, left_out=snapshots.left_out(mine[one.table_id])) for one in found]
 
     def collections(self) -> Sequence[CollectionId]:
         return [name for member in self.members(self._mine()) for name in (member.data, member.errors)]
@@ -147,6 +153,28 @@ class CatalogBackfillStore(BackfillStore):
             )
             write_followed(session, state, self._backfill_id, last, outcomes, followed, stats, late=end is not None)
             return followed
+
+    def take_snapshot(self, holder: Holder, snapshot: Snapshot, expected: Mapping[ItemId, int]) -> Collection[ItemId]:
+        with self._catalog.locked(self._source_id) as (session, state):
+            of_log = TickRow.source_id == self._source_id, TickRow.number == snapshot.tick
+            row = session.scalar(select(TickRow).where(*of_log))
+            tick = None if row is None else to_tick(row)
+            tables = snapshots.taking(state, self._backfill_id, holder, snapshot, tick, expected)
+            write_taken(session, self._backfill_id, snapshot, tables, expected)
+            return [table.table_id for table in tables]
+
+    def land_snapshots(
+        self, holder: Holder, outcomes: Mapping[ItemId, Landed | Left], stats: Mapping[str, float]
+    ) -> Followed:
+        with self._catalog.locked(self._source_id) as (session, state):
+            followed = snapshots.land(state, self._backfill_id, holder, outcomes)
+            write_landed(session, state, self._backfill_id, outcomes, followed, stats)
+            return followed
+
+    def note_snapshot_read(self, holder: Holder, snapshot_id: SnapshotId, read: Mapping[ItemId, int]) -> None:
+        with self._catalog.locked(self._source_id) as (session, state):
+            backfill_rules.check_backfill(state, self._backfill_id, holder)
+            write_read(session, snapshot_id, read)
 
     def begin_reads(self, table_ids: Collection[ItemId]) -> None:
         with self._catalog.locked(self._source_id) as (session, state):

@@ -94,6 +94,8 @@ def _swap(session: Session, state: SourceState, after: TableState, tick: Tick) -
         "backfill_id": None,
         "begun_at": after.begun_at,
         "known_from": after.known_from,
+        "awaits_snapshot": after.awaits_snapshot,
+        "snapshot": after.snapshot,
     }
     change(session, swapping.values(**values), 1, f"table {old.table_id}")
     session.execute(delete(ReplacementRow).where(ReplacementRow.table_id == old.table_id), execution_options=_NO_SYNC)

@@ -42,12 +42,13 @@ def write_followed(
     for table_id, after in followed.tables.items():
         before, outcome = backfill_rules.arriving(state, backfill_id)[table_id], outcomes[table_id]
         done = outcome if isinstance(outcome, Done) else Done()
-        _move(session, before, after, done, replacement=backfill_rules.is_replacement(state, before))
+        move(session, before, after, done, replacement=backfill_rules.is_replacement(state, before))
         if isinstance(outcome, Done):
             heals = late and after.keyed and table_id in state.backfills[backfill_id].healing
             written = _as_one(session, state, backfill_id, table_id, outcome.written) if heals else outcome.written
             write_commits(session, last, written)
-            _count(session, backfill_id, before, after, outcome, stats)
+            moved = after.position.gap(before.position)
+            add_up(session, backfill_id, before, outcome, stats, moved=moved)
         if after.status != before.status:
             touch(session, table_id)
 
@@ -76,7 +77,7 @@ def write_reading(session: Session, backfill_id: BackfillId, tables: Collection[
     session.execute(further.values(ahead=records), execution_options={"synchronize_session": False})
 
 
-def _move(session: Session, before: TableState, after: TableState, done: Done, *, replacement: bool) -> None:
+def move(session: Session, before: TableState, after: TableState, done: Done, *, replacement: bool) -> None:
     row = ReplacementRow if replacement else TableRow
     key = ReplacementRow.table_id if replacement else TableRow.id
     moving = update(row).where(
@@ -91,6 +92,8 @@ def _move(session: Session, before: TableState, after: TableState, done: Done, *
         "since": after.since,
         "backfill_id": after.backfill_id,
         "known_from": after.known_from,
+        "awaits_snapshot": after.awaits_snapshot,
+        "snapshot": after.snapshot,
         "rows": row.rows + done.rows,
         "errors": row.errors + done.errors,
         "folded": row.folded + done.folded,
@@ -98,19 +101,20 @@ def _move(session: Session, before: TableState, after: TableState, done: Done, *
     change(session, moving.values(values), 1, f"table {before.table_id}")
 
 
-def _count(
+def add_up(
     session: Session,
     backfill_id: BackfillId,
     before: TableState,
-    after: TableState,
     done: Done,
     stats: Mapping[str, float],
+    *,
+    moved: int = 0,
 ) -> None:
-    """Sums of what this backfill has written: the certificate's numbers."""
+    """Sums of what this backfill has written: the certificate's numbers. :param moved: offsets, in a group of ticks."""
     of_table = (BackfillTableRow.backfill_id == backfill_id, BackfillTableRow.table_id == before.table_id)
     query = select(BackfillTableRow.data_hash, BackfillTableRow.errors_hash).where(*of_table)
     data_hash, errors_hash = session.execute(query).one()
-    roles, moved = _roles(session, before), min(after.position.gap(before.position), MOST)
+    roles, moved = _roles(session, before), min(moved, MOST)
     busy = stats.get("busy_ms", stats.get("write_ms", 0) + stats.get("commit_ms", 0))
     values = {
         "rows": BackfillTableRow.rows + done.rows,

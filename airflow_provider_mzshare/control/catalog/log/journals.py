@@ -33,6 +33,7 @@ from airflow_provider_mzshare.core.journal.stores import JournalStore, Partition
 from airflow_provider_mzshare.core.ticklog.state import Holder, Lease
 
 _LET_GO_AT_ONCE = 1_000
+_ANY_OFFSET = (1 << 63) - 1
 _NO_SYNC = {"synchronize_session": False}
 
 
@@ -69,6 +70,22 @@ class CatalogJournal(JournalStore):
             select(row)
             .where(mine, row.first >= func.coalesce(before.scalar_subquery(), lower), row.first < upper)
             .where(row.end > lower, row.end > row.first)
+            .order_by(row.first, row.epoch, row.number)
+            .limit(limit)
+        )
+        with self._catalog.read() as session:
+            return [_to_segment(one) for one in session.scalars(query)]
+
+    def positioned(self, partition: int, lower: int, upper: int, *, limit: int | None = None) -> Sequence[Segment]:
+        row = JournalSegmentRow
+        mine = and_(row.journal == self._journal, row.partition == partition)
+        # Positions grow with offsets, so both are found by walking the key: from its end, and from there on.
+        begins = select(row.first).where(mine, row.low < lower).order_by(row.first.desc()).limit(1).scalar_subquery()
+        from_there = and_(mine, row.first >= func.coalesce(begins, 0))
+        beyond = select(row.first).where(from_there, row.low >= upper).order_by(row.first).limit(1).scalar_subquery()
+        query = (
+            select(row)
+            .where(from_there, row.first <= func.coalesce(beyond, _ANY_OFFSET))
             .order_by(row.first, row.epoch, row.number)
             .limit(limit)
         )

@@ -21,7 +21,7 @@ from airflow_provider_mzshare.control.catalog.objects.shown_names import known_a
 from airflow_provider_mzshare.control.catalog.objects.table_specs import valid_at, valid_spec
 from airflow_provider_mzshare.core.ids import CollectionId, ItemId
 from airflow_provider_mzshare.core.specs import TableSpec
-from airflow_provider_mzshare.core.ticklog.state import Generation
+from airflow_provider_mzshare.core.ticklog.state import Generation, Snapshot
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class CatalogMember:
     hash_version: int
     data_path: str
     errors_path: str
+    left_out: Snapshot | None = None
 
 
 def members_of(session: Session, which: ColumnElement[bool], tick: int | ColumnElement[int]) -> Sequence[CatalogMember]:

@@ -139,7 +139,7 @@ def _advance(after: SourceState, table_id: ItemId, outcome: Done) -> dict[str, A
     }
 
 
-def write_commits(session: Session, tick: Tick, commits: Sequence[Written]) -> None:
+def write_commits(session: Session, tick: Tick | None, commits: Sequence[Written]) -> None:
     """:param tick: the tick of those commits that name none."""
     if commits:
         session.execute(
@@ -147,12 +147,14 @@ def write_commits(session: Session, tick: Tick, commits: Sequence[Written]) -> N
             [
                 {
                     "collection_id": commit.collection_id,
-                    "mz_timestamp": commit.mz_timestamp or tick.mz_timestamp,
-                    "tick": commit.tick or tick.number,
+                    "mz_timestamp": commit.mz_timestamp or (tick.mz_timestamp if tick else 0),
+                    "tick": commit.tick or (tick.number if tick else 0),
                     "version": commit.version,
                     "rows": commit.rows,
                     "hash": commit.hash,
-                    "first_timestamp": commit.first_timestamp or commit.mz_timestamp or tick.mz_timestamp,
+                    "first_timestamp": commit.first_timestamp
+                    or commit.mz_timestamp
+                    or (tick.mz_timestamp if tick else 0),
                 }
                 for commit in commits
             ],

@@ -52,7 +52,7 @@ def add_tables(session: Session, state: SourceState, new: Sequence[NewTable]) ->
     late = [table for table in new if table.arrival.way == "backfill"]
     if not late:
         return None
-    # All that come late begin where the source does.
+    # All that come late begin where the source does; or all of them where its log ends.
     from_tick, from_position = late[0].arrival.tick, late[0].arrival.position
     ids = [table.id for table in late]
     return bring_up(session, state, ids, generation=1, from_tick=from_tick, from_position=from_position, heals=False)
@@ -76,6 +76,7 @@ def _row(state: SourceState, table: NewTable) -> dict[str, Any]:
         "rows": 0,
         "errors": 0,
         "keyed": not envelope_named(table.spec.envelope).appends,
+        "awaits_snapshot": arrival.by_snapshot,
     }
 
 

@@ -12,7 +12,13 @@ from sqlalchemy.orm import Session
 
 from airflow_provider_mzshare.control.catalog.damages import current_damage
 from airflow_provider_mzshare.control.catalog.database.clock import wall_ms
-from airflow_provider_mzshare.control.catalog.database.models import BackfillTableRow, ItemRow, TableRow, TickRow
+from airflow_provider_mzshare.control.catalog.database.models import (
+    BackfillTableRow,
+    ItemRow,
+    SnapshotRow,
+    TableRow,
+    TickRow,
+)
 from airflow_provider_mzshare.control.catalog.database.source_states import get_source, load_state
 from airflow_provider_mzshare.control.catalog.jobs import Job, active_jobs, last_jobs
 from airflow_provider_mzshare.control.catalog.log.queue import Place, places
@@ -66,6 +72,19 @@ class SourceOverview:
 
 
 @dataclass(frozen=True)
+class SnapshotOverview:
+    """How far a table is that begins with a snapshot of the upstream.
+
+    :param read: rows of the newest one that was taken, of about ``expected``; both None as long as there is none.
+    :param landed: the table has its rows, and is not past all that the snapshot has.
+    """
+
+    read: int | None = None
+    expected: int | None = None
+    landed: bool = False
+
+
+@dataclass(frozen=True)
 class ArrivalOverview:
     """How far a table, or the new generation that is to replace it, has been brought up."""
 
@@ -93,6 +112,8 @@ class ArrivalOverview:
     """Groups that the rate was measured in."""
     place: Place | None = None
     """Its backfill's place in the queue for an app."""
+    snapshot: SnapshotOverview | None = None
+    """Of a table that waits for one, or whose rows are not known yet because of it."""
 
 
 @dataclass(frozen=True)
@@ -177,10 +198,23 @@ def arrival_overviews(session: Session, source_id: ItemId) -> Mapping[ItemId, Ar
         table_id: _arrival(state, table, wrote.get((table.backfill_id, table_id)) if table.backfill_id else None, jobs)
         for table_id, table in coming.items()
     }
+    begun = _snapshots(session, coming)
     return {
-        table_id: replace(one, place=queued.get(one.backfill_id) if one.backfill_id else None)
+        table_id: replace(
+            one, place=queued.get(one.backfill_id) if one.backfill_id else None, snapshot=begun.get(table_id)
+        )
         for table_id, one in found.items()
     }
+
+
+def _snapshots(session: Session, coming: Mapping[ItemId, TableState]) -> dict[ItemId, SnapshotOverview]:
+    found = {t.table_id: SnapshotOverview(landed=True) for t in coming.values() if t.snapshot is not None}
+    waiting = {t.identity: SnapshotOverview() for t in coming.values() if t.awaits_snapshot}
+    taken = select(SnapshotRow).where(SnapshotRow.table_id.in_([table_id for table_id, _ in waiting]))
+    for row in session.scalars(taken.order_by(SnapshotRow.taken_at)) if waiting else ():
+        if (row.table_id, row.generation) in waiting:
+            waiting[row.table_id, row.generation] = SnapshotOverview(row.rows_read, row.rows_expected)
+    return found | {table_id: one for (table_id, _), one in waiting.items()}
 
 
 def _arrival(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
+from airflow_provider_mzshare.connectors.registry import absence, kind_of
 from airflow_provider_mzshare.control.catalog.objects import drops, items, schemas
 from airflow_provider_mzshare.control.catalog.objects.comments import forget_comments
 from airflow_provider_mzshare.control.catalog.objects.dependents import Leaving, direct, leaving_with
@@ -36,7 +37,17 @@ def drop_item(session: Session, checked: Checked[sql.DropItem], context: Context
     if dependents and not statement.cascade:
         raise StillUsed(statement.kind, item.display, told(dependents))
     drop_all(session, leaving, context)
-    return done(command, statement.name, item.id, context.dry_run, with_others(leaving))
+    left = kind_left(item)
+    note = ", ".join(filter(None, (with_others(leaving), left)))
+    return done(command, statement.name, item.id, context.dry_run, note)
+
+
+def kind_left(item: items.Item) -> str:
+    """What a source leaves upstream, for now: as long as its app runs, it may be in use."""
+    if not isinstance(item, items.SourceItem) or absence(item.spec) is not None:
+        return ""
+    leaves = kind_of(item.spec).leaves
+    return f"{leaves} goes once its app has ended, with mzshare reconcile" if leaves else ""
 
 
 def drop_tables(

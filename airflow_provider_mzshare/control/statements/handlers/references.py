@@ -76,6 +76,7 @@ def _statement(session: Session, source: items.SourceItem, reference: StoredRefe
         source=QualifiedName(*source.name),
         reference=parts,
         format=kind_of(source.spec).default_format,
+        envelope=kind_of(source.spec).own_envelope,
     )
     return f"{print_statement(table)};"
 

@@ -61,7 +61,7 @@ def add_source(session: Session, statement: sql.CreateSource, checked: Checked[A
 
 def check_settings(statement: sql.CreateSource | sql.AlterSourceSet, spec: SourceSpec) -> None:
     """Raise StatementError where a setting is given that only sources with a journal can have."""
-    if kind_of(spec).is_journal:
+    if kind_of(spec).is_journal or kind_of(spec).is_recorded:
         return
     for words, option in SOURCE_SETTINGS.items():
         if option.of_journals and statement.settings.get(option.field) is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_mzshare.control.catalog.jobs import Job
 from airflow_provider_mzshare.control.catalog.objects.items import SourceItem
-from airflow_provider_mzshare.control.catalog.queries.overviews import ArrivalOverview, SourceOverview
+from airflow_provider_mzshare.control.catalog.queries.overviews import ArrivalOverview, SnapshotOverview, SourceOverview
 from airflow_provider_mzshare.control.lifecycle.arrival_text import judge_arrival, pace_of
 from airflow_provider_mzshare.core.ids import BackfillId, JobId
 from airflow_provider_mzshare.core.positions import Position
@@ -32,6 +32,9 @@ ARRIVAL = ArrivalOverview(
     job=BACKFILL,
     samples=2,
 )
+
+
+FAR = "30 ticks behind, 12,000 of 50,000 offsets"
 
 
 def source(rate: float | None = 0.0, **settings: object) -> SourceOverview:
@@ -154,3 +157,19 @@ def test_hints_survive_a_shell(job: Job | None) -> None:
     item: SourceItem = replace(ITEM, name=("public", name), settings=SourceSettings(backfill_rate=0))
     verdict = judge_arrival(replace(ARRIVAL, job=job), overview(item=item), True, 'public."it\'s ""mine"" $x"')
     assert any('public."it\'s ""mine"" $x"' in word for word in shlex.split(verdict.hint))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "text"),
+    [
+        (SnapshotOverview(), "waits for its snapshot"),
+        (SnapshotOverview(0, 0), "0 of about 0 rows of its snapshot are read"),
+        (SnapshotOverview(1_200, 50_000), "1,200 of about 50,000 rows of its snapshot are read"),
+        (SnapshotOverview(landed=True), f"its snapshot is read, and it follows what was committed meanwhile, {FAR}"),
+    ],
+)
+def test_one_that_begins_with_a_snapshot_says_how_far_that_is(snapshot: SnapshotOverview, text: str) -> None:
+    assert told(replace(ARRIVAL, snapshot=snapshot)) == text
+    at_the_end = judge_arrival(replace(ARRIVAL, lag=0, snapshot=snapshot), source(), True, "public.t")
+    assert "ready for the cutover" not in at_the_end.reason
+    assert at_the_end.hint == ""

@@ -14,6 +14,7 @@ from airflow_provider_mzshare.control.lifecycle.table_plans import (
     Estimate,
     Follow,
     ShareFromFirstTick,
+    Snapshot,
     StartAtNow,
     TablePlan,
     plan_tables,
@@ -202,3 +203,14 @@ def test_a_plan_without_a_backfill_warns_too() -> None:
         "  warning: the upstream compacts, and keeps deletes for 60 min. If a, b are behind for longer, they stall"
     )
     assert planned(NEW, *arrivals).deletes is None
+
+
+def test_the_plan_of_tables_that_begin_with_a_snapshot() -> None:
+    state = replace(NEW, by_snapshot=True)
+    plan = planned(state, *(arrival_plans.create(state, name, snapshot=True) for name in ("a", "b")))
+    assert plan.steps == (Snapshot(("a", "b")), Follow(("a", "b")), CutOver(("a", "b")))
+    assert plan.backfilled == ("a", "b")
+    assert (
+        plan_text(plan).splitlines()[1] == "  1. snapshot: a, b are read from the upstream's tables, as of one moment"
+    )
+    assert plan.to_json()["steps"][0] == {"step": "snapshot", "tables": ["a", "b"]}

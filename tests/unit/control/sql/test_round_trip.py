@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_mzshare.connectors.kafka.specs import KafkaSourceSpec
 from airflow_provider_mzshare.connectors.load_generator.specs import LoadGeneratorSpec
+from airflow_provider_mzshare.connectors.postgres.specs import PostgresSpec
 from airflow_provider_mzshare.control.sql import values
 from airflow_provider_mzshare.control.sql.durations import MAX_MS, format_duration, parse_duration
 from airflow_provider_mzshare.control.sql.names import QualifiedName, quote
@@ -130,9 +131,12 @@ def legacies(draw: st.DrawFn, shape: str) -> LegacySpec:
 
 @st.composite
 def create_sources(draw: st.DrawFn) -> values.CreateSource:
-    spec: KafkaSourceSpec | LoadGeneratorSpec
+    spec: KafkaSourceSpec | LoadGeneratorSpec | PostgresSpec
     output = None
-    if draw(some):
+    kind = draw(st.sampled_from(["kafka", "load generator", "postgres"]))
+    if kind == "postgres":
+        spec = PostgresSpec(connection=draw(part), publication=draw(part))
+    elif kind == "kafka":
         legacy = draw(st.none() | legacies("single"))
         spec = KafkaSourceSpec(connection=draw(part), topic=draw(part), start=draw(starts), legacy=legacy)
         output = draw(outputs()) if legacy else None
@@ -154,7 +158,7 @@ def create_sources(draw: st.DrawFn) -> values.CreateSource:
                 "partitions": draw(st.integers(1, 64)),
             }
         spec = LoadGeneratorSpec(generator=generator, legacy=legacy, **fields)
-    connection = spec.connection if isinstance(spec, KafkaSourceSpec) else None
+    connection = None if isinstance(spec, LoadGeneratorSpec) else spec.connection
     return values.CreateSource(draw(names), draw(some), connection, spec, draw(source_settings), output)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_mzshare.core.ids import BackfillId, ItemId
-from airflow_provider_mzshare.core.journal.retention import may_go, needed
+from airflow_provider_mzshare.core.journal.retention import may_go, may_go_below, needed
 from airflow_provider_mzshare.core.journal.state import Segment
 from airflow_provider_mzshare.core.positions import Position
 from airflow_provider_mzshare.core.ticklog.state import SourceState, TableState, TableStatus, Tick
@@ -63,3 +63,21 @@ def segments() -> list[Segment]:
 )
 def test_whole_segments_go_that_are_old_and_needed_by_nobody(keep_from: int | None, before: int, to: int) -> None:
     assert may_go(segments(), keep_from, before) == to
+
+
+@pytest.mark.parametrize(
+    ("keep_from", "before", "to"),
+    [
+        (None, 10_000, 40),  # The newest stays: its writer goes on with it.
+        (None, 2_000, 20),
+        (200, 10_000, 0),
+        (201, 10_000, 20),
+        (400, 10_000, 30),
+        (401, 10_000, 40),
+    ],
+)
+def test_by_positions_a_segment_goes_when_a_later_one_begins_below_what_is_needed(
+    keep_from: int | None, before: int, to: int
+) -> None:
+    found = [replace(segment, low=100 * segment.number) for segment in segments()]
+    assert may_go_below(found, keep_from, before) == to

@@ -134,12 +134,6 @@ def test_values_that_were_not_sent_are_kept_and_the_record_goes_with_them(spec: 
         (IN_VALUE, None, change("u", {"id": UNAVAILABLE, "n": "x"}), "key: id was not sent"),
         (IN_VALUE, {"x": 1}, change("d"), "key: id is NULL"),
         (IN_VALUE, "[]", change("d", None, {"name": "a"}), "key: id is NULL"),
-        (
-            IN_VALUE,
-            None,
-            change("u", {"id": 2, "name": UNAVAILABLE}, {"id": 1, "name": "a"}),
-            'field "name": not sent, and the row has got another key',
-        ),
         (IN_KEY, None, change("c", ROW), "key: NULL"),
         (IN_KEY, "[]", change("c", {"n": "x"}), "key: the JSON value is not an object"),
         (IN_KEY, {"id": None}, change("d"), "key: id is NULL"),

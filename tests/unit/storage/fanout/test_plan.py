@@ -26,6 +26,7 @@ def test_plan_survives_the_journey_as_json():
     tables = (
         member(("a", "numeric(10,2)"), ("é", "text"), include=(("key", "k"),), data_path="/d", errors_path="s3://b/e"),
         member(format="bytes", id="u2", stop_on_error=True, data_after=12, errors_after=13),
+        member(("a", "text"), id="u3", reference="16385", upstream=(("a", "25"),), visible=(7, "3:9:4,5")),
     )
     for ends in ({}, {"0": (0, 5, 5), "12": (10**15, 10**15 + 1, 10**15 + 9)}):
         plan = FanoutPlan(12, tables, ends)
@@ -91,11 +92,11 @@ def test_results_of_all_tasks_are_summed_per_member():
 def test_fanout_loads_only_what_an_executor_has():
     """Besides the standard library, pyarrow and numpy: exactly these modules, which travel with the job. msgspec may be
     missing."""
-    targets = [FORMATS.targets[name] for name in ("json", "text", "bytes", "none")]
+    targets = [FORMATS.targets[name] for name in ("json", "text", "bytes", "none", "postgres")]
     code = f"""
 import json, sys
 sys.modules["msgspec"] = None
-import airflow_provider_mzshare.storage.fanout.writer
+import airflow_provider_mzshare.storage.fanout.writer, airflow_provider_mzshare.storage.fanout.parts
 from airflow_provider_mzshare.core.registry import load
 for target in {targets!r}:
     load(target)

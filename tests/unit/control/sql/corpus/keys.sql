@@ -157,7 +157,7 @@ CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE K
 --! line 1, column 98: column offset occurs twice
 
 CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY (_mz_tick int)
---! line 1, column 85: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+--! line 1, column 85: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset, _mz_lsn, _mz_index)
 
 CREATE TABLE t (a int) FROM SOURCE s KEY FORMAT JSON VALUE FORMAT JSON INCLUDE KEY ("a b" int)
 --! line 1, column 85: column "a b": Delta does not allow blanks or ,;{}()= in a column name
@@ -172,7 +172,7 @@ CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VA
 --! line 1, column 113: column A occurs twice, once as a: upper and lower case count as the same; INLINE AS gives the column of errors another name
 
 CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE UPSERT (VALUE DECODING ERRORS = INLINE AS _mz_error)
---! line 1, column 113: column _mz_error: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+--! line 1, column 113: column _mz_error: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset, _mz_lsn, _mz_index)
 
 CREATE TABLE t (a int) FROM SOURCE s FORMAT JSON INCLUDE KEY ENVELOPE NONE (VALUE DECODING ERRORS = INLINE)
 --! line 1, column 77: VALUE DECODING ERRORS = INLINE needs ENVELOPE UPSERT; with ENVELOPE NONE, what cannot be decoded is in the table's errors

@@ -143,23 +143,23 @@ CREATE SOURCE s IN CLUSTER c FROM KAFKA CONNECTION c (TOPIC 't')
 --! line 1, column 17: expected FROM, found IN
 
 CREATE SOURCE s
-FROM POSTGRES CONNECTION c
---! line 2, column 6: source kind POSTGRES is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+FROM MYSQL CONNECTION c
+--! line 2, column 6: source kind MYSQL is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM MYSQL CONNECTION c
---! line 1, column 22: source kind MYSQL is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind MYSQL is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM FILE '/x'
---! line 1, column 22: source kind FILE is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind FILE is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM WEBHOOK BODY FORMAT JSON
---! line 1, column 22: source kind WEBHOOK is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind WEBHOOK is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM SQL SERVER CONNECTION c
---! line 1, column 22: source kind SQL SERVER is not supported yet; use KAFKA, LOAD GENERATOR or JOURNAL
+--! line 1, column 22: source kind SQL SERVER is not supported yet; use KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES
 
 CREATE SOURCE s FROM PULSAR CONNECTION c
---! line 1, column 22: expected KAFKA, LOAD GENERATOR or JOURNAL, found PULSAR
+--! line 1, column 22: expected KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES, found PULSAR
 
 CREATE SOURCE s FROM KAFKA CONNECTION c
 --! line 1, column 40: expected (, found the end of the statement
@@ -222,10 +222,10 @@ CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') extra
 --! line 1, column 53: expected WITH or the end of the statement, found extra
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH ()
---! line 1, column 59: expected TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL, TEXT COLUMNS or EXCLUDE COLUMNS, found )
+--! line 1, column 59: expected TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, DRIVER READS, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL, TEXT COLUMNS or EXCLUDE COLUMNS, found )
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH (SIZE '1')
---! line 1, column 59: there is no option SIZE here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL, TEXT COLUMNS, EXCLUDE COLUMNS
+--! line 1, column 59: there is no option SIZE here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, DRIVER READS, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL, TEXT COLUMNS, EXCLUDE COLUMNS
 
 CREATE SOURCE s FROM KAFKA CONNECTION c (TOPIC 't') WITH (TRIGGER INTERVAL 500)
 --! line 1, column 76: expected a duration such as '500ms', found 500
@@ -270,10 +270,10 @@ ALTER SOURCE s RESET (TRIGGER INTERVAL '1s')
 --! line 1, column 40: expected , or ), found '1s'
 
 ALTER SOURCE s RESET (TOPIC)
---! line 1, column 23: there is no option TOPIC here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL
+--! line 1, column 23: there is no option TOPIC here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, DRIVER READS, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL
 
 CREATE SOURCE s FROM LOAD
---! line 1, column 22: expected KAFKA, LOAD GENERATOR or JOURNAL, found LOAD
+--! line 1, column 22: expected KAFKA, LOAD GENERATOR, JOURNAL or POSTGRES, found LOAD
 
 CREATE SOURCE s FROM LOAD GENERATOR
 --! line 1, column 36: expected COUNTER, AUCTION or KEY VALUE, found the end of the statement
@@ -336,7 +336,7 @@ CREATE SOURCE s FROM LOAD GENERATOR COUNTER CONNECTION c
 --! line 1, column 45: expected WITH or the end of the statement, found CONNECTION
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER WITH (SEED 1)
---! line 1, column 51: there is no option SEED here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL, TEXT COLUMNS, EXCLUDE COLUMNS
+--! line 1, column 51: there is no option SEED here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, DRIVER READS, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL, TEXT COLUMNS, EXCLUDE COLUMNS
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER FORMAT
 --! line 1, column 51: expected JSON, TEXT or BYTES, found the end of the statement
@@ -366,10 +366,43 @@ ALTER SOURCE s SWAP WITH t
 --! line 1, column 16: expected SET, RESET, RENAME TO, ADD SUBSOURCE, DROP SUBSOURCE or REFRESH REFERENCES, found SWAP
 
 ALTER SOURCE s SET (SNAPSHOT false)
---! line 1, column 21: there is no option SNAPSHOT FALSE here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL
+--! line 1, column 21: there is no option SNAPSHOT FALSE here; options are: TRIGGER INTERVAL, MAX RECORDS PER TICK, IDLE TICK INTERVAL, DRIVER READS, BACKFILL RATE, CUTOVER WAIT, RETAIN JOURNAL, MAX JOURNAL
 
 CREATE SOURCE s FROM LOAD GENERATOR KEY VALUE (VALUE SIZE 1048577)
 --! line 1, column 59: VALUE SIZE must be less than or equal to 1048576
 
 CREATE SOURCE s FROM LOAD GENERATOR COUNTER (BATCH SIZE 1000001)
 --! line 1, column 57: BATCH SIZE must be less than or equal to 1000000
+
+create source if not exists shop from postgres connection Pg (publication = 'Orders''s')
+--> CREATE SOURCE IF NOT EXISTS public.shop FROM POSTGRES CONNECTION pg (PUBLICATION 'Orders''s')
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION 'p') WITH (TRIGGER INTERVAL '500ms')
+--> CREATE SOURCE public.s FROM POSTGRES CONNECTION c (PUBLICATION 'p') WITH (TRIGGER INTERVAL '500 milliseconds')
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c
+--! line 1, column 43: expected (, found the end of the statement
+
+CREATE SOURCE s FROM POSTGRES (PUBLICATION 'p')
+--! line 1, column 31: expected CONNECTION, found (
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION '')
+--! line 1, column 57: a publication must not be empty
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION p)
+--! line 1, column 57: expected a publication in single quotes, found p
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (TOPIC 'p')
+--! line 1, column 45: there is no option TOPIC here; options are: PUBLICATION
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION 'p') FORMAT JSON
+--! line 1, column 62: FORMAT is not allowed here: for a POSTGRES source, write it in CREATE TABLE … FROM SOURCE
+
+CREATE SOURCE s FROM POSTGRES CONNECTION c (PUBLICATION 'p') FOR ALL TABLES
+--! line 1, column 62: FOR ALL TABLES is not allowed here: for a POSTGRES source, write it in CREATE TABLE … FROM SOURCE
+
+CREATE TABLE t FROM SOURCE s (REFERENCE public.t) FORMAT POSTGRES
+--! line 1, column 58: expected JSON, TEXT or BYTES, found POSTGRES
+
+CREATE TABLE t FROM SOURCE s (REFERENCE public.t) ENVELOPE POSTGRES
+--! line 1, column 60: expected NONE, UPSERT or DEBEZIUM, found POSTGRES

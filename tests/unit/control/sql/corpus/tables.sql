@@ -248,10 +248,10 @@ CREATE TABLE t FROM SOURCE s FORMAT TEXT INCLUDE KEY AS "Data"
 --! line 1, column 57: column Data occurs twice, once as data: upper and lower case count as the same
 
 CREATE TABLE t (_mz_x int) FROM SOURCE s FORMAT JSON
---! line 1, column 17: column _mz_x: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+--! line 1, column 17: column _mz_x: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset, _mz_lsn, _mz_index)
 
 CREATE TABLE t FROM SOURCE s FORMAT TEXT INCLUDE OFFSET AS "_MZ_offset"
---! line 1, column 60: column _MZ_offset: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+--! line 1, column 60: column _MZ_offset: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset, _mz_lsn, _mz_index)
 
 CREATE TABLE t ("a b" int) FROM SOURCE s FORMAT JSON
 --! line 1, column 17: column "a b": Delta does not allow blanks or ,;{}()= in a column name
@@ -356,7 +356,7 @@ CREATE TABLE t (id bigint, ID bigint) FROM SOURCE s
 --! line 1, column 28: column id occurs twice
 
 CREATE TABLE t (_mz_tick bigint) FROM SOURCE s
---! line 1, column 17: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset)
+--! line 1, column 17: column _mz_tick: names that begin with _mz_ are reserved (_mz_tick, _mz_partition, _mz_offset, _mz_lsn, _mz_index)
 
 CREATE TABLE t FROM WEBHOOK
 --! line 1, column 16: FROM WEBHOOK is not supported yet; use FROM SOURCE
