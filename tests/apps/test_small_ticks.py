@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_mzshare.connectors import base
+from airflow_provider_mzshare.connectors.kafka.reader import KafkaReader
 from airflow_provider_mzshare.control.catalog.objects import items
 from airflow_provider_mzshare.core.ids import ItemId
 from airflow_provider_mzshare.core.specs import SourceSettings
@@ -50,8 +51,9 @@ def send_and_wait(stack: Stack, source: ItemId, records: list[Record]) -> None:
 def test_a_burst_gets_a_query_which_ends_when_ticks_are_small_again(
     stack: Stack, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A burst of so many records is there within one interval."""
+    """Where tasks have no client, as on a cluster. A burst of so many records is there within one interval."""
     monkeypatch.setattr(base, "THIN_RECORDS", 1_000)
+    monkeypatch.setattr(KafkaReader, "parts", lambda *_: None)
     topic = create_topic(kafka, 4)
     source = stack.create("events", topic, TABLES, SMALL)
     with stack.running(source) as app:
@@ -71,6 +73,25 @@ def test_a_burst_gets_a_query_which_ends_when_ticks_are_small_again(
         assert by_driver(stack, source).count(False) >= SMALL_IN_A_ROW, "while there is a query, it reads"
     stack.check(topic, TABLES)
     assert stack.rows("numbers").total() == sent + 100
+
+
+def test_a_burst_is_read_by_tasks_without_a_query(
+    stack: Stack, kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "THIN_RECORDS", 1_000)
+    topic = create_topic(kafka, 4)
+    source = stack.create("events", topic, TABLES, SMALL)
+    with stack.running(source) as app:
+        send_and_wait(stack, source, numbers(0, 1_000))
+        send_and_wait(stack, source, numbers(1_000, 20_000))
+        assert by_driver(stack, source)[-1] is False
+        assert executed(stack, source)[-1]["spark_jobs"] == 1
+        assert "apart" not in executed(stack, source)[-1]
+        send_and_wait(stack, source, numbers(21_000, 100))
+        assert by_driver(stack, source)[-1] is True
+        assert not checkpoints(app), "there never was a query"
+    stack.check(topic, TABLES)
+    assert stack.rows("numbers").total() == 21_100
 
 
 def test_a_backlog_is_read_in_ticks_of_the_size_that_is_set_and_sent_once(stack: Stack, kafka: EmbeddedKafka) -> None:
