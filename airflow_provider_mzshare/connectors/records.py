@@ -8,8 +8,10 @@ put it together again, and all rows of a source would have to have the same colu
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 import pyarrow as pa
@@ -118,3 +120,15 @@ def from_spark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             continue
         for chunk in batch.column(CHUNK):
             yield from pa.ipc.open_stream(chunk.as_buffer())
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """To fetch and to parse records creates many objects and no cycles: the collector would search them for nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

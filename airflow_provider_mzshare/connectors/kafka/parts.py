@@ -6,10 +6,8 @@ takes more than half of a core's time for a record. A task that is Python's anyw
 
 from __future__ import annotations
 
-import gc
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +15,7 @@ import pyarrow as pa
 from airflow_provider_mzshare.connectors.base import Parts
 from airflow_provider_mzshare.connectors.kafka.config import KafkaConfig
 from airflow_provider_mzshare.connectors.kafka.records import RecordReader
+from airflow_provider_mzshare.connectors.records import no_garbage_collection
 from airflow_provider_mzshare.connectors.spans import split
 from airflow_provider_mzshare.core.positions import Position
 
@@ -44,20 +43,8 @@ class PartReader:
         lower = Position({partition: first for partition, first, _ in ranges})
         upper = Position({partition: end for partition, _, end in ranges})
         fetching = _fetching(upper.gap(lower) // len(ranges))
-        with _no_garbage_collection(), RecordReader(self.config, self.topic, fetching) as reader:
+        with no_garbage_collection(), RecordReader(self.config, self.topic, fetching) as reader:
             yield from reader.read_range(lower, upper)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Records are many objects and no cycles: the garbage collector would search them for nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _fetching(records: int) -> dict[str, int]:

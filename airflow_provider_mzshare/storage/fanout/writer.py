@@ -7,7 +7,6 @@ A failure of the read, which concerns all, is raised after the files of this att
 from __future__ import annotations
 
 import contextlib
-import gc
 import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from airflow_provider_mzshare.connectors.records import from_spark
+from airflow_provider_mzshare.connectors.records import from_spark, no_garbage_collection
 from airflow_provider_mzshare.storage.fanout.decode import Decoded, SharedBatch
 from airflow_provider_mzshare.storage.fanout.fault_numbers import fault_of
 from airflow_provider_mzshare.storage.fanout.hashing import MODULUS, hash_table
@@ -55,7 +54,7 @@ def write_partition(batches: Iterator[pa.RecordBatch], plan_json: str) -> Iterat
             received += received_in(batch)
             count.tell(received.messages)
             for piece in _pieces(batch) if outputs else ():
-                with _no_garbage_collection():
+                with no_garbage_collection():
                     shared = SharedBatch(piece, ticks, readers)
                     for output in outputs:
                         output.take(shared)
@@ -84,18 +83,6 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = max(1, min(_PIECE_ROWS, batch.num_rows * _PIECE_BYTES // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Parsing creates many objects and no cycles: the garbage collector would search them for nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _MemberOutput:
